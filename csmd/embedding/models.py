@@ -34,7 +34,7 @@ CHOSEN_FILE = "chosen"
 
 
 def check_model_dir(folder: Path) -> None:
-    """ConfigError that names what is missing, unless `folder` holds all of MODEL_FILES."""
+    """Raises ConfigError naming the missing files unless `folder` holds all of MODEL_FILES."""
     missing = [name for name in MODEL_FILES if not (folder / name).is_file()]
     if missing:
         hint = f"name a folder that holds {', '.join(MODEL_FILES)}"
@@ -42,7 +42,7 @@ def check_model_dir(folder: Path) -> None:
 
 
 def installed_model(models: Path, name: str) -> Path | None:
-    """The folder of the model that is used: the chosen one, else `name`; None if it is missing or incomplete."""
+    """Returns the folder of the chosen model, else of `name`; None if it is missing or incomplete."""
     for candidate in (chosen_model(models), name):
         folder = models / _folder_name(candidate) if candidate else None
         if folder is not None and (is_endpoint(folder) or all((folder / file).is_file() for file in MODEL_FILES)):
@@ -66,7 +66,7 @@ def write_endpoint(models: Path, name: str, endpoint: Mapping[str, Any]) -> None
 
 
 def read_endpoint(folder: Path) -> dict[str, Any]:
-    """The endpoint that `write_endpoint` wrote."""
+    """Returns the endpoint that `write_endpoint` wrote."""
     return dict(wire.loads((folder / ENDPOINT_FILE).read_bytes()))
 
 
@@ -83,7 +83,7 @@ def remove_endpoints(models: Path, provider: str) -> None:
 
 
 def chosen_model(models: Path) -> str:
-    """The name of the model that was chosen instead of the configuration's; "" if none was."""
+    """Returns the name of the model that was chosen instead of the configuration's; "" if none was."""
     try:
         return (models / CHOSEN_FILE).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
@@ -124,7 +124,7 @@ def add_model(source: Path, models: Path, *, name: str) -> Path:
 
 
 def model_identity(folder: Path) -> str:
-    """`name@12 hex` of the model in `folder`: its name and the SHA-256 of model.onnx; every vector is stored with it.
+    """Returns `name@12 hex` of a model: its name and the SHA-256 of model.onnx; every vector is stored with it.
 
     Cached in IDENTITY_FILE with the size and time of the model.onnx.
     """
@@ -279,7 +279,7 @@ class Embedder:
     def embed(
         self, texts: Sequence[str], *, deadline_s: float | None, start: bool = True, on_two_cores: bool = False
     ) -> list[bytes]:
-        """One vector for each of `texts`, in order: normalised, times 127/0.25, clipped; `dim` signed bytes.
+        """Returns one vector for each of `texts`, in order: normalised, times 127/0.25, clipped; `dim` signed bytes.
 
         `deadline_s` counts from now (None: only a stuck worker is an error). With `start` False a worker that does not
         run is not started. Works in requests of at most REQUEST_TEXTS texts and REQUEST_CHARS characters for each core,
@@ -306,12 +306,12 @@ class Embedder:
         return vectors
 
     def take_sent(self) -> int:
-        """The estimated tokens that were sent to an endpoint since the last call."""
+        """Returns the estimated tokens that were sent to an endpoint since the last call."""
         sent, self._sent = self._sent, 0
         return sent
 
     def count_tokens(self, texts: Sequence[str], *, deadline_s: float = PATIENT_S) -> list[int] | None:
-        """The tokens of each text as cl100k counts them; None if the worker is not ready or cannot count."""
+        """Returns the tokens of each text as cl100k counts them; None if the worker is not ready or cannot count."""
         body = worker_side.pack_texts(texts)
         if not self.ready or len(body) > worker_side.MAX_FRAME_BYTES:
             return None
@@ -438,7 +438,7 @@ class Embedder:
         return self._worker
 
     def _process(self, model_dir: Path) -> tuple[Sequence[str], Mapping[str, str]]:
-        """The command of the worker, and its environment."""
+        """Returns the command of the worker, and its environment."""
         if self._endpoint_command is not None and is_endpoint(model_dir):
             return self._endpoint_command(model_dir)
         return self._command, self._environment
@@ -463,7 +463,7 @@ class Embedder:
         return code
 
     def _look(self) -> _Worker | None:
-        """The worker after reading its pending frames, or reaping it; during a request it is not touched."""
+        """Returns the worker after reading its pending frames, or reaping it; during a request it is not touched."""
         if self._busy.acquire(blocking=False):
             try:
                 worker = self._worker

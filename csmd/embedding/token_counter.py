@@ -33,7 +33,7 @@ Counter = Callable[[str], int]
 
 
 def ranks_file(models: Path) -> Path:
-    """The file of ranks, by the directory of models."""
+    """Returns the file of ranks, by the directory of models."""
     return models / "tiktoken" / CL100K_FILE
 
 
@@ -89,7 +89,7 @@ def load(ranks: Path, *, sha256: str = CL100K_SHA256) -> Counter | None:
 
 
 def load_lazily(ranks: Path) -> Counter:
-    """A counter that loads `ranks` (0.4 s, 48 MB) for the first text; it returns -1 while the file is missing."""
+    """Returns a counter that loads `ranks` (0.4 s, 48 MB) at the first text; -1 while the file is missing."""
     loaded: list[Counter] = []
 
     def count(text: str) -> int:

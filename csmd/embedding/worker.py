@@ -71,18 +71,18 @@ Encoder = Callable[[list[str]], list[bytes]]
 
 
 def frame(kind: bytes, body: bytes) -> bytes:
-    """One frame, ready to be written."""
+    """Returns one frame, ready to be written."""
     return HEAD.pack(kind, len(body)) + body
 
 
 def pack_texts(texts: Sequence[str]) -> bytes:
-    """The body of a request; characters that UTF-8 cannot encode (lone surrogates) become `?`."""
+    """Returns the body of a request; characters that UTF-8 cannot encode (lone surrogates) become `?`."""
     encoded = [text.encode("utf-8", "replace") for text in texts]
     return SIZE.pack(len(encoded)) + b"".join(SIZE.pack(len(part)) + part for part in encoded)
 
 
 def unpack_texts(body: bytes) -> list[str]:
-    """The texts in a request's body; BadInput unless they fill it exactly."""
+    """Returns the texts in a request's body; BadInput unless they fill it exactly."""
     texts: list[str] = []
     try:
         (count,) = SIZE.unpack_from(body)
@@ -100,7 +100,7 @@ def unpack_texts(body: bytes) -> list[str]:
 
 
 def batches(lengths: Sequence[int], *, texts: int, chars: int) -> Iterator[list[int]]:
-    """The indexes of `lengths`, shortest first, in groups of at most `texts` members and `chars` characters.
+    """Yields the indexes of `lengths`, shortest first, in groups of at most `texts` members and `chars` characters.
 
     Neighbours in length share a batch because each is padded to its longest; one text alone may pass `chars`.
     """

@@ -89,7 +89,7 @@ KINDS: tuple[str, ...] = tuple(_SOURCES)
 
 
 def feed_positions(rows: Rows) -> dict[str, int]:
-    """The last row key of each kind; 0 for none."""
+    """Returns the last row key of each kind; 0 for none."""
     tables = {kind: source.tables.partition(" ")[0] for kind, source in _SOURCES.items()}
     return {kind: rows.number(f"select max(seq) from {table}") for kind, table in tables.items()}  # noqa: S608
 
@@ -105,7 +105,7 @@ def read_feed(
     since: str = "",
     is_latest: bool = False,
 ) -> list[FeedRow]:
-    """The first rows of a kind past a position in these projects (None: all), or the last if `is_latest`, in order.
+    """Returns the first rows of a kind past a position, in order; the last ones if `is_latest`.
 
     Of one session ("": all), at or after a time.
     """

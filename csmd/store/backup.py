@@ -50,12 +50,12 @@ class Copy(NamedTuple):
 
 
 def backup_folder(database: Path) -> Path:
-    """The directory of a database's copies."""
+    """Returns the directory of a database's copies."""
     return database.parent / FOLDER
 
 
 def backup_path(database: Path, *, now: str) -> Path:
-    """The path of a copy made at `now`."""
+    """Returns the path of a copy made at `now`."""
     return backup_folder(database) / f"csmd-{_stamp(now)}.db"
 
 
@@ -64,14 +64,14 @@ def _stamp(now: str) -> str:
 
 
 def list_backups(database: Path) -> list[Path]:
-    """The copies of a database, the newest first, without unfinished ones and other files."""
+    """Returns the copies of a database, the newest first, without unfinished ones and other files."""
     with contextlib.suppress(OSError):
         return sorted((path for path in backup_folder(database).iterdir() if _NAME.fullmatch(path.name)), reverse=True)
     return []
 
 
 def time_in_name(path: Path) -> datetime | None:
-    """When a copy was made, by its name; None for another file."""
+    """Returns when a copy was made, by its name; None for another file."""
     match = _NAME.fullmatch(path.name)
     try:
         return datetime.strptime(match.group(1), "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC) if match else None
@@ -196,7 +196,7 @@ def convert_if_needed(path: Path) -> Path:
 
 
 def find_newest_sound(database: Path) -> Path | None:
-    """The newest usable copy, or None."""
+    """Returns the newest usable copy, or None."""
     return _first_sound(list_backups(database))
 
 
@@ -209,12 +209,12 @@ def _first_sound(copies: Iterable[Path]) -> Path | None:
 
 
 def pre_migration_path(database: Path) -> Path:
-    """The path of the copy made before a migration."""
+    """Returns the path of the copy made before a migration."""
     return database.with_suffix(".before-migration.db")
 
 
 def find_newest_compatible(database: Path) -> Path | None:
-    """The newest copy that this version can use, the one from before a migration included; None if there is none."""
+    """Returns the newest copy that this version can use, also one from before a migration; None if there is none."""
     copies = [path for path in (pre_migration_path(database), *list_backups(database)) if path.is_file()]
     return _first_sound(sorted(copies, key=lambda path: path.stat().st_mtime_ns, reverse=True))
 
@@ -304,7 +304,7 @@ def move_stale_log_aside(database: Path, *, now: str) -> Path | None:
 
 
 def _inodes(database: Path) -> dict[str, int] | None:
-    """The inodes of a database and of its log; None if one is missing."""
+    """Returns the inodes of a database and of its log; None if one is missing."""
     with contextlib.suppress(FileNotFoundError):
         return {"database": database.stat().st_ino, "log": database.with_name(f"{database.name}-wal").stat().st_ino}
     return None

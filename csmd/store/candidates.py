@@ -20,7 +20,7 @@ _SAME = "project_seq = :project_seq and kind = :kind and fingerprint = :fingerpr
 
 
 def candidate_id(kind: CandidateKind, project: int, fingerprint: str, created_at: str) -> str:
-    """A candidate's id: `c` and ten hex digits."""
+    """Returns a candidate's id: `c` and ten hex digits."""
     return "c" + hashlib.sha256(f"{kind}:{project}:{fingerprint}:{created_at}".encode()).hexdigest()[:10]
 
 
@@ -85,7 +85,7 @@ def remove(rows: Rows, candidate: Candidate) -> None:
 
 
 def of_source(rows: Rows, source: str, *, project: int) -> list[Candidate]:
-    """The candidates of one rule for a project, of any status, the oldest first."""
+    """Returns the candidates of one rule for a project, of any status, the oldest first."""
     return where(rows, "m.source = :source and m.project_seq = :project order by m.seq", source=source, project=project)
 
 
@@ -141,14 +141,14 @@ def is_waiting(rows: Rows, candidate: Candidate) -> bool:
 
 
 def by_id(rows: Rows, ident: str) -> Candidate | None:
-    """One candidate, or None."""
+    """Returns a candidate by its id; None if it does not exist."""
     return next(iter(where(rows, "m.id = :id", id=ident)), None)
 
 
 def waiting(
     rows: Rows, *, projects: Sequence[int] | None, statuses: Sequence[CandidateStatus] = WAITING, limit: int = 1000
 ) -> list[Candidate]:
-    """The candidates of some projects (None: all) with one of `statuses`, reviews and the surest first."""
+    """Returns the candidates of some projects (None: all) with one of `statuses`, reviews and the surest first."""
     keys = ", ".join(f"'{status}'" for status in statuses)
     return where(
         rows,
@@ -159,13 +159,13 @@ def waiting(
 
 
 def waiting_wordings(rows: Rows) -> list[Candidate]:
-    """The wordings from pages that wait for a person's answer, the oldest first."""
+    """Returns the wordings from pages that wait for a person's answer, the oldest first."""
     wordings = (item for item in waiting(rows, projects=None) if item.source == PAGE and item.kind == "belief")
     return sorted(wordings, key=lambda item: item.seq)
 
 
 def asked_about(rows: Rows) -> frozenset[str]:
-    """The ids of the memories about which a person is asked whether they are still true."""
+    """Returns the ids of the memories about which a person is asked whether they are still true."""
     sql = """select memory_ids
         from candidates where kind in ('near_duplicate', 'stale', 'orphan') and status = 'needs_review'"""
     listed = rows.column(sql)
@@ -173,19 +173,19 @@ def asked_about(rows: Rows) -> frozenset[str]:
 
 
 def asked_with(rows: Rows, reason: str, *, projects: Sequence[int]) -> list[Candidate]:
-    """The questions with this reason about these projects' memories that wait for a person, the oldest first."""
+    """Returns the waiting questions with this reason about memories of these projects, the oldest first."""
     condition = "m.kind = 'stale' and m.status = 'needs_review' and m.reason = :reason"
     return where(rows, f"{condition} and {in_keys('m.project_seq', projects)} order by m.seq", reason=reason)
 
 
 def waiting_after(rows: Rows, seq: int, *, limit: int) -> list[Candidate]:
-    """The next waiting candidates past a row key."""
+    """Returns the next waiting candidates past a row key."""
     waits = "m.seq > :seq and m.status in ('open', 'needs_review') order by m.seq limit :limit"
     return where(rows, waits, seq=seq, limit=limit)
 
 
 def waiting_of(rows: Rows, keys: Iterable[tuple[int, str, str]]) -> list[Candidate]:
-    """The waiting candidates of some (project, kind, fingerprint), at most one of each."""
+    """Returns the waiting candidates of some (project, kind, fingerprint), at most one of each."""
     waiting_candidates: list[Candidate] = []
     for project, kind, fingerprint in keys:
         waits = f"{_SAME} and m.status in ('open', 'needs_review')"
@@ -194,7 +194,7 @@ def waiting_of(rows: Rows, keys: Iterable[tuple[int, str, str]]) -> list[Candida
 
 
 def counts(rows: Rows, *, projects: Sequence[int] | None = None) -> dict[str, dict[str, int]]:
-    """The numbers of candidates of some projects (None: all), by kind and status."""
+    """Returns the numbers of candidates of some projects (None: all), by kind and status."""
     sql = f"""select kind, status, count(*)
         from candidates where {in_keys("project_seq", projects)} group by kind, status order by kind, status"""  # noqa: S608
     counted = rows.grouped(sql)
@@ -202,7 +202,7 @@ def counts(rows: Rows, *, projects: Sequence[int] | None = None) -> dict[str, di
 
 
 def where(rows: Rows, condition: str, **values: Any) -> list[Candidate]:
-    """The candidates `m` that fulfil a condition, which may end with an order, each with its evidence."""
+    """Returns the candidates `m` that fulfil a condition, which may end with an order, each with its evidence."""
     candidates = rows.read(Candidate, f"select {_COLUMNS} from candidates m where {condition}", **values)  # noqa: S608
     sql = f"""select candidate_seq, uuid, session_id, at, against
         from candidate_evidence where {in_keys("candidate_seq", [candidate.seq for candidate in candidates])}

@@ -22,7 +22,7 @@ def record_versions(rows: Rows, latest: Mapping[str, str]) -> None:
 
 
 def versions_since(rows: Rows, at: str) -> dict[str, str]:
-    """Version -> its latest line, of the versions with a line since a time, the latest first."""
+    """Returns the time of the latest line by version, of versions with a line since a time, the latest first."""
     return dict(
         rows.all("select version, last_at from clients where last_at >= :at order by last_at desc, version", at=at)
     )
@@ -35,5 +35,5 @@ def record_other_directory(rows: Rows, path: str, *, at: str) -> None:
 
 
 def list_other_directories(rows: Rows) -> dict[str, str]:
-    """Directory -> when a hook last named it, of the recorded directories, the latest first."""
+    """Returns when a hook last named each recorded directory, the latest first."""
     return dict(rows.all("select path, last_at from elsewhere order by last_at desc, path"))

@@ -52,7 +52,7 @@ class Compaction(NamedTuple):
 
 
 def sizes_of(text: str, uuid: str) -> Sizes | None:
-    """The sizes of a turn whose stored text was trimmed; None if nothing was.
+    """Returns the sizes of a turn whose stored text was trimmed; None if nothing was.
 
     The missing text is taken to be of the same kind as the stored one.
     """
@@ -99,7 +99,7 @@ def record_drop(rows: Rows, seq: int, *, text: str, name: str, reason: str, caus
 
 
 def _tokens(rows: Rows, seq: int, text: str) -> tuple[int, int]:
-    """The tokens of a turn's text, and whether they were counted."""
+    """Returns the tokens of a turn's text, and whether they were counted."""
     counted = rows.find("turns", "counted", seq=seq)
     return (weigh_tokens(text), 0) if counted is None else (int(counted), 1)
 
@@ -182,7 +182,7 @@ class Total(NamedTuple):
 
 
 def sum_outcomes(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> list[Total]:
-    """The sums by outcome and cause, of some projects (None: all) and of one session ("": all)."""
+    """Returns the sums by outcome and cause, of some projects (None: all) and of one session ("": all)."""
     sql = f"""select c.outcome, c.cause, count(*), sum(c.is_counted), sum(c.bytes_before), sum(c.bytes_after),
         sum(c.tokens_before), sum(c.tokens_after) {_JOINED} where {in_keys("t.project_seq", projects)}
         and {_OF_SESSION} group by c.outcome, c.cause order by c.outcome, c.cause"""
@@ -190,7 +190,7 @@ def sum_outcomes(rows: Rows, *, projects: Sequence[int] | None, session: str = "
 
 
 def average_reduction(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> float:
-    """The average reduction of a compressed turn's tokens in percent."""
+    """Returns the average reduction of a compressed turn's tokens in percent."""
     sql = f"""select avg((c.tokens_before - c.tokens_after) * 100.0 / c.tokens_before) {_JOINED}
         where c.outcome = 'compressed' and {in_keys("t.project_seq", projects)} and {_OF_SESSION}"""
     share = rows.value(sql, session=session)
@@ -206,12 +206,12 @@ def trimmed_turns(rows: Rows, session_seq: int) -> dict[str, int]:
 
 
 def tokens_saved(rows: Rows) -> int:
-    """The tokens that compaction saved in all."""
+    """Returns the tokens that compaction saved in all."""
     return rows.number("select sum(tokens_before - tokens_after) from compactions where outcome = 'compressed'")
 
 
 def count_within_budget(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> int:
-    """The number of tool calls and results that are stored whole."""
+    """Returns the number of tool calls and results that are stored whole."""
     sql = f"""select count(*) from turns t join sessions s on s.seq = t.session_seq
         where t.kind in ('tool_call', 'tool_result') and {in_keys("t.project_seq", projects)}
         and {_OF_SESSION} and not exists (select 1 from compactions c where c.turn_seq = t.seq)"""  # noqa: S608
@@ -219,7 +219,7 @@ def count_within_budget(rows: Rows, *, projects: Sequence[int] | None, session: 
 
 
 def list_latest(rows: Rows, *, projects: Sequence[int] | None, session: str = "", limit: int) -> list[Compaction]:
-    """The compactions of the latest turns, the last first."""
+    """Returns the compactions of the latest turns, the last first."""
     sql = f"""select t.uuid, s.id, t.project_seq, t.kind, t.tool_name, t.at,
         c.outcome, c.cause, c.bytes_before, c.bytes_after, c.tokens_before, c.tokens_after, c.is_counted {_JOINED}
         where {in_keys("t.project_seq", projects)} and {_OF_SESSION} order by t.at desc, t.seq desc limit :limit"""

@@ -92,7 +92,7 @@ class _Mailbox:
             self._changed.notify_all()
 
     def next_tasks(self, most: int) -> list[_Task]:
-        """The next tasks, at least one; [] when closed and empty."""
+        """Returns the next tasks, at least one; [] when closed and empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or bool(self._tasks))
             taken = [self._tasks.popleft() for _ in range(min(most, len(self._tasks)))]
@@ -412,7 +412,7 @@ class Store:
 
 
 def _file_identity(path: Path) -> tuple[int, int, int, int]:
-    """(device, inode) of a file and of its directory; raises OSError if it is missing."""
+    """Returns (device, inode) of a file and of its directory; raises OSError if it is missing."""
     file, folder = path.stat(), path.parent.stat()
     return file.st_dev, file.st_ino, folder.st_dev, folder.st_ino
 
@@ -430,7 +430,7 @@ def _refuse_newer(rows: Rows, path: Path) -> None:
 
 
 def _hash_key(rows: Rows, path: Path) -> bytes:
-    """The key of the keyed hashes, created with the database; raises Damaged if it is missing from a used database."""
+    """Returns the key of the hashes, created with the database; raises Damaged if a used database lacks it."""
     if not rows.value("select count(*) from meta where key = 'hash_key'"):
         if rows.value("select count(*) from turns") or rows.value("select count(*) from tombstones"):
             raise Damaged(f"{path} is damaged: the key of its hashes is missing", hint=REPAIR_HINT)

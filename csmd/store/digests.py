@@ -66,7 +66,7 @@ class DueSession(NamedTuple):
 
 
 def list_due(rows: Rows, *, limit: int, pace: cursors.Pace) -> list[DueSession]:
-    """People's sessions that are due, distilled to their end, and without a digest up to there, oldest first."""
+    """Returns people's sessions that are due, distilled to their end and not digested up to there, oldest first."""
     due = pace.due("s.turns")
     sql = f"""select {_SESSION}
         from sessions s join cursors d on d.stage = 'distill' and d.subject = cast(s.seq as text)
@@ -77,7 +77,7 @@ def list_due(rows: Rows, *, limit: int, pace: cursors.Pace) -> list[DueSession]:
 
 
 def find_session(rows: Rows, session_seq: int) -> DueSession:
-    """A session, whether its digest is due or not."""
+    """Returns a session, whether its digest is due or not."""
     (session,) = rows.read(DueSession, f"select {_SESSION} from sessions s where s.seq = :seq", seq=session_seq)  # noqa: S608
     return session
 
@@ -90,7 +90,7 @@ ON_THIS_SIDE = (
 
 
 def read_entries(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
-    """(ordinal, uuid, kind, text, time, tool, call, tokens) of the entries of a session's transcript, in order.
+    """Returns (ordinal, uuid, kind, text, time, tool, call, tokens) of the entries of a session's transcript, in order.
 
     Of rewound turns only tool traffic; of a long text its beginning and end, where outcomes are.
     """
@@ -105,7 +105,7 @@ def read_entries(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
 
 
 def read_statements(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
-    """(ordinal, text, gate, category, authority, confidence, uuid) of the statements of a session, in order."""
+    """Returns (ordinal, text, gate, category, authority, confidence, uuid) of the statements of a session, in order."""
     sql = f"""select st.ordinal, m.text, m.gate, m.category, m.authority, m.confidence, t.uuid
         from session_turn st join statements m on m.turn_seq = st.turn_seq join turns t on t.seq = st.turn_seq
         where st.session_seq = :session and st.rewound = 0 and {ON_THIS_SIDE} order by st.ordinal, m.seq"""  # noqa: S608
@@ -113,19 +113,19 @@ def read_statements(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
 
 
 def of_session(rows: Rows, session_seq: int) -> list[DigestVersion]:
-    """Every version of a session's digest, in order."""
+    """Returns every version of a session's digest, in order."""
     versions = f"select {_COLUMNS} from digests d where d.session_seq = :session order by d.version"  # noqa: S608
     return rows.read(DigestVersion, versions, session=session_seq)
 
 
 def list_items(rows: Rows, digest_seq: int) -> list[ItemRow]:
-    """The items of a digest in order."""
+    """Returns the items of a digest in order."""
     sql = "select kind, text, uuid, state, amount from digest_items where digest_seq = :digest order by seq"
     return rows.read(ItemRow, sql, digest=digest_seq)
 
 
 def headlines(rows: Rows, digest_seq: int) -> list[tuple[str, str, str, str]]:
-    """(kind, text, kind and time of its turn) of the items of a digest that fit a line.
+    """Returns (kind, text, kind and time of its turn) of the items of a digest that fit a line.
 
     Goal, files, commits and their reasons, branches, pull requests, open ends, outcome; errors of checks that failed to
     the end have the kind `failing`.
@@ -138,7 +138,7 @@ def headlines(rows: Rows, digest_seq: int) -> list[tuple[str, str, str, str]]:
 
 
 def dated_items(rows: Rows, digest_seq: int) -> list[tuple[str, str, int, str]]:
-    """(kind, text, amount, time of its turn) of every item; errors of checks that failed to the end are `failing`."""
+    """Returns (kind, text, amount, time of its turn) of every item; the kind of an error that stayed is `failing`."""
     sql = """select case when i.kind = 'error' and i.state = 'failed' then 'failing' else i.kind end,
         i.text, i.amount, coalesce(t.at, '')
         from digest_items i left join turns t on t.uuid = i.uuid where i.digest_seq = :digest order by i.seq"""
@@ -146,7 +146,7 @@ def dated_items(rows: Rows, digest_seq: int) -> list[tuple[str, str, int, str]]:
 
 
 def list_latest(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[DigestVersion]:
-    """The last digests of sessions in these projects (None: all), the latest session first."""
+    """Returns the last digests of sessions in these projects (None: all), the latest session first."""
     sql = f"""select {_COLUMNS} from sessions s join digests d on d.session_seq = s.seq
         where s.parent = '' and {in_keys("s.project_seq", projects)} and d.version = (select max(o.version)
         from digests o where o.session_seq = s.seq) order by s.last_at desc, s.seq desc limit :limit"""  # noqa: S608

@@ -80,7 +80,7 @@ class UnreportedSession(NamedTuple):
 def sessions_without_events(
     rows: Rows, *, began: str, lively: str, answered: str, now: str
 ) -> list[SessionWithoutEvents]:
-    """People's sessions without an event that began after `began` and have a turn since `lively`.
+    """Returns people's sessions without an event that began after `began` and have a turn since `lively`.
 
     An assistant answered in them before `answered`. Sessions with a last turn after `now` are left out.
     """
@@ -94,14 +94,14 @@ def sessions_without_events(
 
 
 def unreported_sessions(rows: Rows) -> list[UnreportedSession]:
-    """The sessions marked as unreported, the earliest first."""
+    """Returns the sessions marked as unreported, the earliest first."""
     sql = """select id, path, unreported_at, unreported_after
         from sessions where unreported_at > '' order by unreported_at, id"""
     return rows.read(UnreportedSession, sql)
 
 
 def latest_events(rows: Rows, host: str) -> list[tuple[int, str, str]]:
-    """(row key, time, transcript or "") of an assistant's latest events."""
+    """Returns (row key, time, transcript or "") of an assistant's latest events."""
     sql = """select e.seq, e.at, coalesce(s.path, '') from events e left join sessions s on s.id = e.session_id
         where e.host = :host and e.seq > (select coalesce(max(seq), 0) from events) - :latest"""
     return rows.all(sql, host=host, latest=MAX_LATEST_EVENTS)

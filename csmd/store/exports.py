@@ -39,14 +39,14 @@ INCOMPLETE = "in part"
 
 
 def list_exported(rows: Rows, places: Sequence[int] | None) -> list[int]:
-    """The row keys of the memories of some projects (None: all), the oldest first, without colleagues'."""
+    """Returns the row keys of the memories of some projects (None: all), the oldest first, without colleagues'."""
     sql = f"""select m.seq from memories m where m.twin_of = 0
         and {memories.NOT_COLLEAGUES} and {in_keys("m.project_seq", places)} order by m.created_at, m.id"""  # noqa: S608
     return rows.column(sql)
 
 
 def memory_record(rows: Rows, seq: int) -> dict[str, Any]:
-    """Everything stored of one memory, as JSON."""
+    """Returns everything stored of one memory, as JSON."""
     ident = rows.text("select id from memories where seq = :seq", seq=seq)
     image = row_images.memory_values(rows, ident)
     assert image is not None
@@ -74,14 +74,14 @@ def memory_record(rows: Rows, seq: int) -> dict[str, Any]:
 
 
 def memory_edges(rows: Rows, seq: int) -> list[tuple[str, str, str, float, str]]:
-    """(from, to, relationship, weight, time) of a memory's links, by ids."""
+    """Returns (from, to, relationship, weight, time) of a memory's links, by ids."""
     sql = """select f.id, t.id, l.relationship, l.weight, l.created_at from links l join memories f on f.seq = l.from_seq
         join memories t on t.seq = l.to_seq where l.from_seq = :seq or l.to_seq = :seq order by 1, 2, 3"""
     return rows.all(sql, seq=seq)
 
 
 def _project_record(rows: Rows, seq: int) -> dict[str, str]:
-    """A project as another machine may know it; {} for everywhere."""
+    """Returns a project as another machine may know it; {} for everywhere."""
     if seq == 0:
         return {}
     key, root, name, kind, remote, wall = rows.all(
@@ -93,7 +93,7 @@ def _project_record(rows: Rows, seq: int) -> dict[str, str]:
 
 
 def ensure_project(rows: Rows, named: Mapping[str, str], *, now: str, here: Project | None = None) -> int:
-    """The row of the project that a record names: by key, else by remote, else a new one with its old path.
+    """Returns the row of the project that a record names: by key, else by remote, else a new one with its old path.
 
     By remote if its path is not here: the directory of the import (`here`), else the only project with this remote, or
     the only one of several whose directory exists. A record from a workspace goes only to a project in the same
@@ -129,7 +129,7 @@ def _with_remote(rows: Rows, remote: str, *, wall: str, now: str, here: Project 
 
 
 def _wall_of(rows: Rows, project: Project) -> int:
-    """The workspace of a project, or the one it would join once it is stored; 0 for none."""
+    """Returns the workspace of a project, or the one it would join once it is stored; 0 for none."""
     seq = projects.seq_of(rows, project)
     return projects.workspace_around(rows, project.root) if seq is None else projects.everywhere_of(rows, seq)
 
@@ -185,7 +185,7 @@ def record_import(rows: Rows, ident: str, *, reason: str, now: str, state: str =
 
 
 def list_imported(rows: Rows, seqs: Sequence[int]) -> list[tuple[str, str, str]]:
-    """(id, how it was imported, when) of those of some memories (row keys) that were, in order."""
+    """Returns (id, how it was imported, when) of those of some memories (row keys) that were, in order."""
     sql = f"""select t.id, c.reason, c.at from memories t join belief_changes c on c.memory_id = t.id
         where c.change = :brought and {in_keys("t.seq", seqs)} group by t.id order by t.seq"""  # noqa: S608
     return rows.all(sql, brought=IMPORTED)

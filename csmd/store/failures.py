@@ -56,12 +56,12 @@ class ErrorRecord:
 
 
 def error_id(fingerprint: str) -> str:
-    """The id of an error: x and ten hex digits of its fingerprint."""
+    """Returns the id of an error: x and ten hex digits of its fingerprint."""
     return f"x{fingerprint[:10]}"
 
 
 def find_error_by_id(rows: Rows, ident: str, projects: Sequence[int] | None) -> ErrorRecord | None:
-    """The error with an id, or None."""
+    """Returns the error with an id, or None."""
     if not ident.startswith("x") or len(ident) < 2:
         return None
     sql = """select fingerprint
@@ -81,7 +81,7 @@ def add_error(
 
 
 def list_failures(rows: Rows, session_seq: int, *, before: int = 2**62) -> list[OpenFailure]:
-    """The failures of a session before an ordinal, in order."""
+    """Returns the failures of a session before an ordinal, in order."""
     sql = """select x.error_seq, x.turn_seq, st.ordinal, e.command, e.fingerprint from error_seen x join errors e
         on e.seq = x.error_seq join session_turn st on st.session_seq = x.session_seq and st.turn_seq = x.turn_seq
         where x.session_seq = :session and st.ordinal < :before order by st.ordinal, x.error_seq"""
@@ -89,7 +89,7 @@ def list_failures(rows: Rows, session_seq: int, *, before: int = 2**62) -> list[
 
 
 def last_fix_ordinal(rows: Rows, session_seq: int, error_seq: int) -> int:
-    """The ordinal of the turn in which a session last fixed an error; 0 for never."""
+    """Returns the ordinal of the turn in which a session last fixed an error; 0 for never."""
     sql = """select max(st.ordinal) from error_fixes f join session_turn st on st.session_seq = f.session_seq
         and st.turn_seq = f.turn_seq where f.error_seq = :error and f.session_seq = :session"""
     return rows.number(sql, error=error_seq, session=session_seq)
@@ -104,14 +104,14 @@ def add_fix(
 
 
 def list_errors(rows: Rows, projects: Sequence[int] | None, *, limit: int) -> list[ErrorRecord]:
-    """The errors of some projects (None: all), by sessions; errors without a command were only pasted."""
+    """Returns the errors of some projects (None: all), by sessions; errors without a command were only pasted."""
     return _read_errors(rows, "true", projects, NO_CONTEXT, limit=limit)
 
 
 def find_error(
     rows: Rows, fingerprint: str, projects: Sequence[int] | None, *, already_in: PresentContext = NO_CONTEXT
 ) -> ErrorRecord | None:
-    """An error in some projects (None: all); None if it was never seen there, or only in the context `already_in`."""
+    """Returns an error in some projects (None: all); None if it was seen only in the context `already_in` or nowhere."""
     errors = _read_errors(rows, "e.fingerprint = :fingerprint", projects, already_in, limit=1, fingerprint=fingerprint)
     return errors[0] if errors else None
 
@@ -130,7 +130,7 @@ def _read_errors(
 def _add_fix_and_cause(
     rows: Rows, error: ErrorRecord, projects: Sequence[int] | None, already_in: PresentContext
 ) -> ErrorRecord:
-    """An error with its last fix and the memory that explains it."""
+    """Returns an error with its last fix and the memory that explains it."""
     at, files, text, uuid = rows.first(
         f"""select f.at, f.files, f.text, f.uuid from error_fixes f join turns t on t.seq = f.turn_seq
             where f.error_seq = :error and {in_keys("t.project_seq", projects)} and {_outside_context("f")}
@@ -150,7 +150,7 @@ def _add_fix_and_cause(
 
 
 def _outside_context(alias: str) -> str:
-    """The condition that a row is outside `:session` ("" for none) and its agents, or in it before `:since`."""
+    """Returns the condition that a row is outside `:session` ("" for none) and its agents, or in it before `:since`."""
     own = f"exists (select 1 from sessions o where o.seq = {alias}.session_seq and :session in (o.id, o.parent))"  # noqa: S608
     return f"(cast(:session as text) = '' or {alias}.at < :since or not {own})"
 
@@ -158,7 +158,7 @@ def _outside_context(alias: str) -> str:
 def find_others_with_message(
     rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None, limit: int, order: str = "desc"
 ) -> list[str]:
-    """The fingerprints of other failed commands there with the same message, the latest first."""
+    """Returns the fingerprints of other failed commands there with the same message, the latest first."""
     sql = (
         "select e.fingerprint from errors e where e.message = :message and e.command <> '' and e.fingerprint <> :own "  # noqa: S608
         # Only failures of these projects, so that others do not fill the limit.
@@ -169,19 +169,19 @@ def find_others_with_message(
 
 
 def find_same_message(rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None = None) -> str:
-    """The fingerprint of a failed command with a pasted message in these projects (None: any); "" if there is none."""
+    """Returns the fingerprint of a failed command with a pasted message in some projects (None: all); "" for none."""
     return "".join(
         find_others_with_message(rows, message, other_than=other_than, projects=projects, limit=1, order="asc")
     )
 
 
 def read_message(rows: Rows, seq: int) -> str:
-    """The message of an error."""
+    """Returns the message of an error."""
     return rows.text("select message from errors where seq = :seq", seq=seq)
 
 
 def list_failed_commands(rows: Rows, session_seq: int) -> list[CommandFailure]:
-    """The failed commands of a session, in order."""
+    """Returns the failed commands of a session, in order."""
     sql = """select e.fingerprint, e.command, e.message, t.uuid, x.at, st.ordinal
         from error_seen x join errors e on e.seq = x.error_seq join turns t on t.seq = x.turn_seq
         join session_turn st on st.session_seq = x.session_seq and st.turn_seq = x.turn_seq
@@ -190,7 +190,7 @@ def list_failed_commands(rows: Rows, session_seq: int) -> list[CommandFailure]:
 
 
 def read_confidence_loss(rows: Rows, memory_seq: int) -> float:
-    """The reduction of a memory's confidence by refutations (0-1)."""
+    """Returns the reduction of a memory's confidence by refutations (0-1)."""
     return float(rows.value("select max(lowered) from refutations where memory_seq = :seq", seq=memory_seq) or 0)
 
 
@@ -201,7 +201,7 @@ def add_symptom(rows: Rows, memory: int, *, uuid: str, at: str, text: str, finge
 
 
 def symptoms_of(rows: Rows, memory_seqs: Sequence[int]) -> dict[int, list[Row]]:
-    """(uuid, time, words) of the symptoms, by memory."""
+    """Returns (uuid, time, words) of the symptoms, by memory."""
     sql = f"""select memory_seq, uuid, at, text
         from symptoms where {in_keys("memory_seq", memory_seqs)} order by memory_seq, at, uuid"""  # noqa: S608
     return rows.grouped(sql)
@@ -214,7 +214,7 @@ def add_refutation(rows: Rows, memory: int, *, uuid: str, at: str, reason: str, 
 
 
 def refutations_of(rows: Rows, memory_seq: int) -> list[tuple[str, str, str]]:
-    """(uuid, time, reason) of the refutations of a memory."""
+    """Returns (uuid, time, reason) of the refutations of a memory."""
     sql = "select uuid, at, reason from refutations where memory_seq = :memory order by at, uuid"
     return rows.all(sql, memory=memory_seq)
 

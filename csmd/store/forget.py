@@ -39,7 +39,7 @@ _BELOW = (
 
 
 def memories_below_scope(rows: Rows, text_hash: str, *, scope: int) -> list[Memory]:
-    """The memories with this text in the projects for which a scope is everywhere; none for a project's scope."""
+    """Returns the memories with this text in the projects of a general scope; none for a project's scope."""
     condition = f"m.text_hash = :hash and project_seq <> :scope and {_BELOW} order by m.seq"
     return memories.where(rows, condition, hash=text_hash, scope=scope)
 
@@ -115,7 +115,7 @@ def find_traces(rows: Rows, memory: Memory) -> Generator[None, None, Traces]:
 
 
 def _extend_places(rows: Rows, memory: Memory, table: str, places: Traces, after: int, upto: int) -> Traces:
-    """The known places with those between two rows of a table."""
+    """Returns the known places with those between two rows of a table."""
     source = _SOURCES[table]
     words = [memory.id] * source.by_id + (_search_words(memory.text) if source.by_words else [])
     hits = [row for word in words for row in rows.all(source.sql, after=after, upto=upto, word=f"%{word}%")]
@@ -166,7 +166,7 @@ def _last_seq(rows: Rows, table: str) -> int:
 
 
 def _matching_sessions(memory: Memory, texts: Iterable[tuple[int, str]]) -> frozenset[int]:
-    """Those of the sessions that say nearly what a memory says, or more: a day may contain the beginning of that."""
+    """Returns the sessions whose text says nearly what a memory says, or more: a day may quote only its beginning."""
     stems = similarity.gist(memory.text).stems
 
     @cache
@@ -179,7 +179,7 @@ def _matching_sessions(memory: Memory, texts: Iterable[tuple[int, str]]) -> froz
 
 
 def _search_words(text: str) -> list[str]:
-    """The longest stems of a text as beginnings of words, one of which every equal text has; [""] without words.
+    """Returns the longest stems of a text as word prefixes, one of which every equal text has; [""] without words.
 
     The store ignores case only in ASCII, so other stems are given in each spelling.
     """

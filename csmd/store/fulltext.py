@@ -27,7 +27,7 @@ class Index(NamedTuple):
 
 
 def _of_projects(table: str) -> Index:
-    """The index of a table whose projects are in an index without its text."""
+    """Returns the index of a table whose projects are in an index without its text."""
     joined = f"{table} b indexed by {table}_of_projects on b.seq = {table}_fts.rowid"
     return Index(f"{table}_fts", table, joined, alone=f"{table}_fts.rowid")
 
@@ -78,7 +78,7 @@ def merge_indexes(rows: Rows) -> bool:
 
 
 def match_expression(terms: Sequence[str]) -> str:
-    """An FTS5 query that any of `terms` satisfies, each a quoted phrase, so no input is syntax; `word*` is a prefix."""
+    """Returns an FTS5 query for any of `terms`, each a quoted phrase, so no input is syntax; `word*` is a prefix."""
     # FTS5 ends an expression at its first NUL, which would leave a phrase open.
     plain = (term.replace("\0", " ") for term in terms)
     return " OR ".join(_phrase(term) for term in plain if term.strip())
@@ -98,7 +98,7 @@ def text_hits(
     limit: int,
     any_of: Sequence[str] = (),
 ) -> list[Row]:
-    """(row key, bm25 score, higher is better) of the rows with any of `terms` in `projects` (None: all).
+    """Returns (row key, bm25 score, higher is better) of the rows with any of `terms` in `projects` (None: all).
 
     `any_of` also requires one of these terms. If even the rarest term is in more than MAX_ROWS rows, only the newest
     are searched.
@@ -139,12 +139,12 @@ def literal_hits(
 
 
 def _hit_columns(index: Index, projects: Sequence[int] | None) -> tuple[str, str]:
-    """The key of a hit, and the joins to its project."""
+    """Returns the key of a hit, and the joins to its project."""
     return (index.alone, "") if index.alone and projects is None else (index.key, f"join {index.whose}")
 
 
 def _choose_terms(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str], int]:
-    """The terms to search for, and the least row key if even the rarest is in too many rows (0 for none)."""
+    """Returns the terms to search for, and the least row key if even the rarest is in too many rows (0 for none)."""
     index = FULL_TEXT[kind]
     last = rows.value(f"select max(seq) from {index.base}")  # noqa: S608
     if last is None or last <= MAX_ROWS:
@@ -165,7 +165,7 @@ def _choose_terms(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str
 
 
 def _count_from_rarest(rows: Rows, kind: str, terms: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """(rows, term), the rarest first; the rows of common terms are counted only up to the remaining room."""
+    """Yields (rows, term), the rarest first; the rows of common terms are counted only up to the remaining room."""
 
     def counted(places: Iterable[int], most: int) -> list[tuple[int, int]]:
         return sorted((count_rows_with(rows, kind, terms[place], most=most + 1), place) for place in places)

@@ -45,25 +45,25 @@ def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority:
 
 
 def _read_where(rows: Rows, condition: str, **values: Any) -> list[Goal]:
-    """The goals `g` that fulfil a condition, which may end with an order."""
+    """Returns the goals `g` that fulfil a condition, which may end with an order."""
     return rows.read(Goal, f"select {_COLUMNS} from goals g where {condition}", **values)  # noqa: S608
 
 
 def list_open_goals(rows: Rows, *, projects: Sequence[int], session_id: str) -> list[Goal]:
-    """The goals of a session, and those that a person declared for one of these projects, the oldest first."""
+    """Returns the goals of a session, and those that a person declared for one of these projects, the oldest first."""
     own = "g.session_id in ('', :session) and (g.session_id <> '' or g.authority = 'user')"
     condition = f"g.done_at = '' and {in_keys('g.project_seq', projects)} and {own} order by g.created_at, g.seq"
     return _read_where(rows, condition, session=session_id)
 
 
 def list_goals(rows: Rows, *, projects: Sequence[int] | None, done: bool) -> list[Goal]:
-    """The goals of these projects (None: all), finished ones only on request, the latest first."""
+    """Returns the goals of these projects (None: all), finished ones only on request, the latest first."""
     condition = f"(:done = 1 or g.done_at = '') and {in_keys('g.project_seq', projects)}"
     return _read_where(rows, f"{condition} order by g.created_at desc, g.seq desc", done=int(done))
 
 
 def find_goals(rows: Rows, prefix: str) -> list[Goal]:
-    """Up to five goals whose id begins with `prefix`."""
+    """Returns up to five goals whose id begins with `prefix`."""
     return _read_where(rows, f"{starts_with('g.id')} order by g.id limit 5", prefix=prefix)
 
 

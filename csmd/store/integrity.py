@@ -12,7 +12,7 @@ from csmd.text.display import amount
 
 
 def _difference_query(counted: str, kept: str) -> str:
-    """The number of rows that differ between two counts; a row of zeros counts as missing."""
+    """Returns the number of rows that differ between two counts; a row of zeros counts as missing."""
     numbers = {"graph_counts": "memories + topics + sessions + tagged + produced", "link_counts": "number"}[kept]
     rows = f"select * from {kept} where {numbers} <> 0"  # noqa: S608
     return f"""select (select count(*)
@@ -104,7 +104,7 @@ _PRAGMAS = ("application_id", "user_version", "journal_mode", "synchronous", "pa
 
 
 def describe_database(rows: Rows) -> dict[str, dict[str, Any]]:
-    """The database without content: columns and row counts of each table, migrations, SQLite's settings."""
+    """Returns the database without content: columns and row counts of each table, migrations, SQLite's settings."""
     tables: dict[str, Any] = {}
     for (table,) in rows.all("select name from sqlite_schema where type = 'table' and rootpage > 0 order by name"):
         columns = rows.column("select name from pragma_table_info(:table)", table=table)

@@ -360,7 +360,7 @@ def erase_project(rows: Rows, project: int) -> None:
 
 
 def purge_answers(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """A pass of a purge: deletes the images of every answer from before the latest purge: none can be undone."""
+    """Deletes the images of every answer from before the latest purge, which cannot be undone; a pass of a purge."""
     del key, after
     sql = """delete from changed_rows where set_seq in (select seq
         from change_sets where dream_seq is null and at <= (select max(created_at)
@@ -370,7 +370,7 @@ def purge_answers(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 
 
 def purge_actions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """A pass of a purge: erases dreams' actions on what a purged turn, session or project said, and their files.
+    """Erases dreams' actions on what a purged turn, session or project said, and their files; a pass of a purge.
 
     It is unknown which files told of these actions, so no file from before the purge is kept to be restored.
     """
@@ -401,6 +401,6 @@ _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 def _find_names(evidence: str, images: Iterable[str]) -> set[str]:
-    """Every string in an action's evidence and images (JSON) that may name a turn or a session."""
+    """Returns every string in an action's evidence and images (JSON) that may name a turn or a session."""
     strings = [*evidence.split(), *(text for image in images for text in _STRING.findall(image))]
     return {name for text in strings for name in (text, text.partition("/")[0])}

@@ -41,13 +41,13 @@ class Record(NamedTuple):
 
 
 def to_text(key: bytes) -> str:
-    """A key as people write it down."""
+    """Returns a key as people write it down."""
     text = base64.b32encode(key + hashlib.sha256(key).digest()[:CHECKSUM_BYTES]).decode("ascii")
     return "-".join(text[at : at + GROUP_CHARACTERS] for at in range(0, len(text), GROUP_CHARACTERS))
 
 
 def from_text(text: str) -> bytes | None:
-    """The key in a text, in any case and grouping; None if it is mistyped."""
+    """Returns the key in a text, in any case and grouping; None if it is mistyped."""
     letters = re.sub(r"[\s-]", "", text).upper().translate(str.maketrans("018", "OIB"))
     with suppress(ValueError):
         key = base64.b32decode(letters)[:KEY_BYTES]
@@ -57,12 +57,12 @@ def from_text(text: str) -> bytes | None:
 
 
 def digest_of(key: bytes) -> str:
-    """A digest by which a key is recognized."""
+    """Returns a digest by which a key is recognized."""
     return hashlib.blake2b(b"csmd", key=key, digest_size=8).hexdigest()
 
 
 def read_record(home: Path) -> Record | None:
-    """How a home is encrypted; None for a plain one."""
+    """Returns how a home is encrypted; None for a plain one."""
     noted = files.read_json(home / RECORD_FILE)
     return Record(str(noted["place"]), str(noted["digest"]), bool(noted["wanted"])) if noted else None
 
@@ -92,7 +92,7 @@ def use_stored_key(home: Path, fetch: Callable[[Record], bytes] | None = None) -
 
 
 def fetch_key(record: Record) -> bytes:
-    """The key from its place; raises KeyMissing if it cannot be had or is another one."""
+    """Returns the key from its place; raises KeyMissing if it cannot be had or is another one."""
     where = "the keyring" if record.place == KEYRING else record.place
     if record.place == KEYRING:
         text = _in_keyring("get_password", "csmd", _account(record.digest))
@@ -127,7 +127,7 @@ def store_key(key: bytes, place: str, home: Path) -> Record:
 
 
 def key_in_file(place: str) -> bytes | None:
-    """The key in a file, None if there is no file; raises BadInput if it holds something else."""
+    """Returns the key in a file, None if there is no file; raises BadInput if it holds something else."""
     text = _read_file(Path(place))
     key = from_text(text) if text else None
     if text and key is None:

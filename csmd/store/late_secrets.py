@@ -33,7 +33,7 @@ def keep_secrets_out(rows: Rows, session: str, secrets: Collection[str], *, key:
 
 
 def sessions_with_late_secrets(rows: Rows) -> dict[str, int]:
-    """The sessions (ids) with secrets that became known later, and the position of each cursor."""
+    """Returns the sessions (ids) with secrets that became known later, and the position of each cursor."""
     return dict(rows.all("select subject, position from cursors where stage = :stage", stage=LATE_SECRETS_STAGE))
 
 
@@ -44,6 +44,6 @@ def end_late_secrets(rows: Rows, seen: Mapping[str, int]) -> None:
 
 
 def session_keys(rows: Rows, ids: Iterable[str]) -> list[int]:
-    """The row keys of sessions and of their sub-agents."""
+    """Returns the row keys of sessions and of their sub-agents."""
     sql = "select seq from sessions where id = :id or parent = :id"
     return [seq for ident in ids for seq in rows.column(sql, id=ident)]

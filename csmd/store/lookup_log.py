@@ -57,14 +57,14 @@ def add_lookups(
 
 
 def compositions_since(rows: Rows, since: str, *, limit: int = MAX_ROWS) -> list[Composition]:
-    """The compositions at or after a time, the latest first."""
+    """Returns the compositions at or after a time, the latest first."""
     sql = """select at, session_id, event, chosen, cut, tokens, degraded, ms
         from context_log where at >= :since order by at desc, seq desc limit :limit"""
     return rows.read(Composition, sql, since=since, limit=limit)
 
 
 def lookups_since(rows: Rows, since: str, *, limit: int = MAX_ROWS) -> list[Lookup]:
-    """The lookups at or after a time, the latest first."""
+    """Returns the lookups at or after a time, the latest first."""
     sql = """select at, kind, query_hash, results, top, ms
         from memory_recall_events where at >= :since order by at desc, seq desc limit :limit"""
     return rows.read(Lookup, sql, since=since, limit=limit)

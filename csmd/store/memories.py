@@ -42,7 +42,7 @@ _BELIEF_COLUMNS = (
 
 
 def where(rows: Rows, condition: str, **values: object) -> list[Memory]:
-    """The memories `m` that fulfil a condition, which may end with an order, each with its sources."""
+    """Returns the memories `m` that fulfil a condition, which may end with an order, each with its sources."""
     memory_rows = rows.all(f"select {_COLUMNS} from memories m where {condition}", **values)  # noqa: S608
     sources = (
         {}
@@ -102,7 +102,7 @@ def set_stating_turn(rows: Rows, memory_seq: int, source: Provenance) -> None:
 
 
 def by_hash(rows: Rows, text_hash: str, *, project: int) -> Memory | None:
-    """The scope's own memory with exactly this normalised text, preferably one that nothing has superseded."""
+    """Returns the scope's own memory with exactly this normalised text, preferably one that nothing has superseded."""
     memories = where(
         rows,
         f"""m.project_seq = :project and m.text_hash = :hash and {NOT_COLLEAGUES}
@@ -114,17 +114,17 @@ def by_hash(rows: Rows, text_hash: str, *, project: int) -> Memory | None:
 
 
 def all_by_hash(rows: Rows, text_hash: str) -> list[Memory]:
-    """The memories with exactly this normalised text, of every scope."""
+    """Returns the memories with exactly this normalised text, of every scope."""
     return where(rows, "m.text_hash = :hash and m.twin_of = 0 order by m.seq", hash=text_hash)
 
 
 def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Memory]:
-    """Memories by row key."""
+    """Returns memories by row key."""
     return {memory.seq: memory for memory in where(rows, f"m.seq {IS_LISTED}", listed=listed(seqs))}
 
 
 def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]]:
-    """The memories that each of these turns states or confirms; turns without any are left out."""
+    """Returns the memories that each of these turns states or confirms; turns without any are left out."""
     bare = {uuid: uuid.partition("/")[0] for uuid in uuids}
     wanted = sorted({*bare, *bare.values()})
     if not wanted:
@@ -143,12 +143,12 @@ def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]
 
 
 def seq_of(rows: Rows, memory_id: str) -> int:
-    """The row key of a memory; 0 if there is none."""
+    """Returns the row key of a memory; 0 if there is none."""
     return int(rows.find("memories", "seq", id=memory_id) or 0)
 
 
 def by_id(rows: Rows, memory_id: str) -> Memory | None:
-    """One memory, or None."""
+    """Returns a memory by its id; None if it does not exist."""
     memories = where(rows, "m.id = :id", id=memory_id)
     return memories[0] if memories else None
 
@@ -156,7 +156,7 @@ def by_id(rows: Rows, memory_id: str) -> Memory | None:
 def list_memories(
     rows: Rows, *, projects: Sequence[int] | None, limit: int = 2**31, only_users: bool = False
 ) -> list[Memory]:
-    """The memories of some projects (None: all), the surest and newest first, at most `limit`.
+    """Returns the memories of some projects (None: all), the surest and newest first, at most `limit`.
 
     `only_users` selects those that a person (the user, a colleague) said or pinned, or that were judged worth injecting
     at every start.
@@ -173,12 +173,12 @@ def list_memories(
 
 
 def active_memories(rows: Rows) -> list[Memory]:
-    """The memories that are neither superseded nor archived nor covered by a twin, by row key."""
+    """Returns the memories that are neither superseded nor archived nor covered by a twin, by row key."""
     return where(rows, "m.superseded_by = '' and m.twin_of = 0 and m.tier <> 'archive' order by m.seq")
 
 
 def stated_in_session(rows: Rows, session_seq: int) -> list[Memory]:
-    """The user's memories that turns of a session state, by row key."""
+    """Returns the user's memories that turns of a session state, by row key."""
     return where(
         rows,
         """m.authority = 'user' and m.seq in (select p.memory_seq from session_turn st
@@ -214,7 +214,7 @@ def list_page(
 
 
 def memories_replaced_by(rows: Rows, idents: Sequence[str]) -> dict[str, list[Memory]]:
-    """The memories that each of these replaces; those that replace none are left out."""
+    """Returns the memories that each of these replaces; those that replace none are left out."""
     if not idents:
         return {}
     values = {f"ident{place}": ident for place, ident in enumerate(idents)}
@@ -226,14 +226,14 @@ def memories_replaced_by(rows: Rows, idents: Sequence[str]) -> dict[str, list[Me
 
 
 def directory_of(rows: Rows, memory: Memory) -> str:
-    """The directory in which a memory was first stated; "" if unknown."""
+    """Returns the directory in which a memory was first stated; "" if unknown."""
     sql = """select d.path from provenance p join turns t on t.uuid = p.uuid join directories d
         on d.seq = t.directory_seq where p.memory_seq = :seq and p.role <> 'beside' order by p.at limit 1"""
     return str(rows.value(sql, seq=memory.seq) or "")
 
 
 def source_projects(rows: Rows, memory: Memory) -> frozenset[int]:
-    """The projects in which a memory's stored source turns were said."""
+    """Returns the projects in which a memory's stored source turns were said."""
     sql = "select distinct t.project_seq from provenance p join turns t on t.uuid = p.uuid where p.memory_seq = :seq"
     return rows.distinct(sql, seq=memory.seq)
 

@@ -19,7 +19,7 @@ class Edge(NamedTuple):
 
 
 def list_edges(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None) -> list[Edge]:
-    """The links of some memories with memories of some projects (None: all); supersession counts, stored or not."""
+    """Returns the links between some memories and memories of some projects (None: all), and supersessions."""
     sql = f"""with pair (seq, other, relationship, weight, outgoing) as (select l.from_seq, l.to_seq, l.relationship,
         l.weight, 1 from links l where {in_keys("l.from_seq", seqs)} and l.relationship <> 'superseded_by'
         union all select l.to_seq, l.from_seq, l.relationship, l.weight, 0
@@ -36,7 +36,7 @@ def list_edges(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | Non
 def list_shared(
     rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None, widest_topic: int, widest_session: int
 ) -> list[tuple[int, int, str, int]]:
-    """(memory, other memory, "topic" or "session", members) of the memories that share a rare topic or session."""
+    """Returns (memory, other memory, "topic" or "session", members) of memories that share a rare topic or session."""
     visible = f"and {in_keys('o.project_seq', projects)}"
     sql = f"""with t as (select topic_seq, count(*) as members from memory_topics where weight > 0
         and topic_seq in (select topic_seq from memory_topics where {in_keys("memory_seq", seqs)})
@@ -60,7 +60,7 @@ def remove_link(rows: Rows, from_seq: int, to_seq: int, relationship: str) -> bo
 
 
 def count_nodes_and_edges(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
-    """The numbers of memories, topics, sessions and edges (TAGGED, PRODUCED) of some projects (None: all)."""
+    """Returns the numbers of memories, topics, sessions and edges (TAGGED, PRODUCED) of some projects (None: all)."""
     names = ("memories", "topics", "sessions", "tagged", "produced")
     sums = ", ".join(f"coalesce(sum({name}), 0)" for name in names)
     (counts,) = rows.all(f"select {sums} from graph_counts where {in_keys('project_seq', projects)}")  # noqa: S608

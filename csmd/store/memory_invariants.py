@@ -160,7 +160,7 @@ def find_violations(rows: Rows, key: bytes) -> dict[str, list[str]]:
 
 
 def _find_forgotten(rows: Rows, key: bytes) -> list[str]:
-    """The memories that the user had forgotten, or that an assistant had forgotten and an assistant said."""
+    """Returns the memories that the user had forgotten, or that an assistant had forgotten and an assistant said."""
     hashes = tombstones.forgotten_hashes(rows)
     sql = "select id, text, gate, authority, project_seq, created_at from memories order by id"
     return [

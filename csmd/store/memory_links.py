@@ -16,7 +16,7 @@ def add_link(rows: Rows, link: Link, *, now: str) -> None:
 
 
 def links_of(rows: Rows, memory_id: str) -> list[Link]:
-    """The links from and to a memory."""
+    """Returns the links from and to a memory."""
     sql = """select f.id, t.id, l.relationship, l.weight from links l join memories f on f.seq = l.from_seq
         join memories t on t.seq = l.to_seq where f.id = :id or t.id = :id order by 1, 2, 3"""
     return rows.read(Link, sql, id=memory_id)
@@ -26,14 +26,14 @@ GOES_ON_AS = "goes_on_as"
 
 
 def second_half_of(rows: Rows, memory_id: str) -> int:
-    """The row key of the second half of a memory; 0 if it has none."""
+    """Returns the row key of the second half of a memory; 0 if it has none."""
     sql = """select l.to_seq
         from links l join memories m on m.seq = l.from_seq where m.id = :id and l.relationship = 'goes_on_as'"""
     return rows.number(sql, id=memory_id)
 
 
 def whole_memories_of(rows: Rows, memory: Memory) -> list[Memory]:
-    """The memories whose second half this is, or that it is injected in place of."""
+    """Returns the memories whose second half this is, or that it is injected in place of."""
     return memories.where(
         rows,
         """m.seq in (select from_seq from links where to_seq = :rest and relationship in ('goes_on_as', 'curated_as'))
@@ -43,7 +43,7 @@ def whole_memories_of(rows: Rows, memory: Memory) -> list[Memory]:
 
 
 def release_second_half(rows: Rows, memory_id: str) -> list[int]:
-    """The row key of a second half to delete with its first; one said by itself or pinned is unlinked instead."""
+    """Returns the second half to delete with its first; unlinks one that was stated by itself or pinned."""
     rest = second_half_of(rows, memory_id)
     if not rest:
         return []

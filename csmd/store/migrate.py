@@ -20,12 +20,12 @@ UNFINISHED_SUFFIX = ".unfinished"
 
 
 def list_migrations() -> list[tuple[str, str]]:
-    """(name, SQL) of every migration, in order; the first creates the whole schema."""
+    """Returns (name, SQL) of every migration, in order; the first creates the whole schema."""
     return [(path.stem, path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("[0-9]*.sql"))]
 
 
 def list_applied(rows: Rows) -> list[str]:
-    """The names of the migrations that were applied to this database."""
+    """Returns the names of the migrations that were applied to this database."""
     has_table = rows.value("select count(*) from sqlite_schema where type = 'table' and name = 'migrations'")
     return rows.column("select name from migrations order by name") if has_table else []
 
@@ -41,7 +41,7 @@ def is_csmd_database(rows: Rows) -> bool:
 
 
 def find_pending(rows: Rows) -> list[tuple[str, str]]:
-    """The (name, SQL) to apply.
+    """Returns the (name, SQL) to apply.
 
     Raises SchemaTooNew for a database of a newer csmd, SchemaTooOld for one that this version cannot upgrade, and
     Damaged for another program's.

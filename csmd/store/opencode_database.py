@@ -113,7 +113,7 @@ class SessionDatabase:
 
     @classmethod
     def list_sessions(cls, path: Path) -> list[ListedSession] | None:
-        """Every session with a message, [] for an unreadable database; None for another kind of file."""
+        """Returns every session with a message, [] for an unreadable database; None for another kind of file."""
         tables = "select count(*) from sqlite_schema where type = 'table' and name in ('session', 'message', 'part')"
         sql = f"select session_id, max(time_created), count(*) from message where {_HAS_VALID_TIME} group by session_id"  # noqa: S608
         with suppress(OSError):
@@ -125,13 +125,13 @@ class SessionDatabase:
         return []
 
     def latest_sessions(self) -> list[ListedSession]:
-        """The sessions of the messages that were added last."""
+        """Returns the sessions of the messages that were added last."""
         sql = f"""select session_id, max(time_created), count(*) from message where {_HAS_VALID_TIME}
             and session_id in (select session_id from message order by rowid desc limit :most) group by session_id"""  # noqa: S608
         return self._rows.read(ListedSession, sql, most=LATEST_MESSAGES)
 
     def session(self, ident: str) -> SessionRow | None:
-        """A session, or None."""
+        """Returns a session, or None."""
         sql = f"""select parent_id, directory, title, version, coalesce(permission, ''),
             case when {_HAS_VALID_TIME} then time_created else 0 end from session where id = :id"""  # noqa: S608
         row = self._rows.first(sql, id=ident)
@@ -151,7 +151,7 @@ class SessionDatabase:
         return ident
 
     def listed(self, ident: str) -> ListedSession | None:
-        """A session as in a listing; None for one without messages."""
+        """Returns a session as in a listing; None for one without messages."""
         sql = f"""select session_id, max(time_created), count(*)
             from message where session_id = :id and {_HAS_VALID_TIME} group by session_id"""  # noqa: S608
         listed = self._rows.read(ListedSession, sql, id=ident)
@@ -163,7 +163,7 @@ class SessionDatabase:
         return self._rows.number(sql, id=ident, upto=upto)
 
     def finished(self, ident: str, *, after: int, abandoned: int) -> list[tuple[str, int]]:
-        """(id, time) of the messages of a session after a time, up to the first one that is still being written.
+        """Returns (id, time) of a session's messages after a time, up to the first one that is still being written.
 
         A prompt is complete once an answer has begun, an answer once it is marked as completed or failed, or another
         one has begun. A message not changed since the time `abandoned` was left unfinished by a killed client.
@@ -184,7 +184,7 @@ class SessionDatabase:
         return self._rows.number("select max(time_updated) from part where message_id = :id", id=message)
 
     def messages_before(self, ident: str) -> dict[str, tuple[str, int]]:
-        """Each message of a session but the first -> (id, time) of the one written before it.
+        """Returns each message of a session but the first -> (id, time) of the one written before it.
 
         Their times do not tell, because a clock may be set back.
         """
@@ -193,7 +193,7 @@ class SessionDatabase:
         return {message: (before, at) for (before, at), (message, _) in itertools.pairwise(written)}
 
     def message(self, ident: str, *, at: int, before: tuple[str, int] | None, most: int) -> Message | None:
-        """The message of a time, after the one `before`, with its parts in order; None if it is gone.
+        """Returns the message of a time, after the one `before`, with its parts in order; None if it is gone.
 
         Reads at most `most` characters of each part and of all. Raises TooLarge if the message itself is longer.
         Attachments are not read: they may be of any length.

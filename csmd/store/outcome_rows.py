@@ -17,14 +17,14 @@ def replace_outcomes(rows: Rows, session_seq: int, endings: Sequence[Any], *, at
 
 
 def read_outcomes(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[Any, ...]]:
-    """(capability, outcome, uuid, session, time) of the sessions of these projects (None: all), by time."""
+    """Returns (capability, outcome, uuid, session, time) of the sessions of these projects (None: all), by time."""
     sql = f"""select c.capability, c.outcome, c.uuid, s.id, c.at from self_capabilities c join sessions s
         on s.seq = c.session_seq and {in_keys("s.project_seq", projects)} order by c.at, s.id, c.capability"""  # noqa: S608
     return rows.all(sql)
 
 
 def model_and_version_spans(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[str, str, str, str, int]]:
-    """("model" or "version", its name, since, until, sessions) of sessions of these projects (None: all), by time."""
+    """Returns when each model and client version was used in sessions of these projects (None: all), by time."""
     spans: list[tuple[str, str, str, str, int]] = []
     for column in ("model", "version"):
         sql = f"""select '{column}', s.{column}, min(s.started_at), max(s.last_at), count(*)
@@ -35,14 +35,14 @@ def model_and_version_spans(rows: Rows, *, projects: Sequence[int] | None) -> li
 
 
 def projects_with_outcomes(rows: Rows) -> list[int]:
-    """The projects with outcomes."""
+    """Returns the projects with outcomes."""
     sql = """select distinct s.project_seq
         from self_capabilities c join sessions s on s.seq = c.session_seq order by s.project_seq"""
     return rows.column(sql)
 
 
 def projects_with_warning(rows: Rows) -> list[int]:
-    """The projects with an unanswered warning of the self model."""
+    """Returns the projects with an unanswered warning of the self model."""
     sql = """select distinct project_seq
         from candidates where source = 'selfmodel' and status in ('open', 'needs_review') order by project_seq"""
     return rows.column(sql)

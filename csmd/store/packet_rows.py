@@ -17,7 +17,7 @@ MAX_CHARACTERS = 4_000
 
 
 def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) -> list[ObservedTurn]:
-    """A conversation's turns past an ordinal up to another, in order, as in the transcript.
+    """Returns a conversation's turns past an ordinal up to another, in order, as in the transcript.
 
     Ends before the first turn that only a hook has reported so far, because its line may still come.
     """
@@ -38,7 +38,7 @@ def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) ->
 
 
 def first_provisional(rows: Rows, session_seq: int, *, after: int) -> int | None:
-    """The ordinal of the first turn past `after` that only a hook has reported so far, or None."""
+    """Returns the ordinal of the first turn past `after` that only a hook has reported so far, or None."""
     sql = """select min(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq
         where st.session_seq = :session and st.ordinal > :after and t.provisional = 1"""
     return rows.key(sql, session=session_seq, after=after)
@@ -62,7 +62,7 @@ def latest_packets(
     rows: Rows, *, projects: Sequence[int] | None, limit: int, session: str = "", kind: str = "", since: str = "",
     until: str = "",
 ) -> list[Packet]:  # fmt: skip
-    """The latest packets of some projects (None: all), the newest first; `session` and `kind` limit them ("": any).
+    """Returns the latest packets of some projects (None: all), of one session and kind ("": any), the newest first.
 
     Observed at or after `since` and before `until`.
     """
@@ -81,7 +81,7 @@ def latest_packets(
 
 
 def projects_to_scan(rows: Rows, *, quiet_before: str = "", now: str = "") -> list[tuple[int, int]]:
-    """(project, its last packet) of the projects whose packets changed; first those with habits and no packets left.
+    """Returns (project, its last packet) of projects with changed packets, first those that have lost all of theirs.
 
     `quiet_before` leaves out those with a latest packet between that time and `now`.
     """

@@ -44,7 +44,7 @@ class Passage:
 
 
 def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
-    """Passages by row key; missing ones are left out."""
+    """Returns passages by row key; missing ones are left out."""
     quoting = "case when p.text <> '' then '' when t.kind = 'user' then t.text else '' end"
     sql = f"""select p.seq, p.turn_seq, p.session_seq, p.project_seq, t.uuid, case when p.text <> '' then 'assistant'
         else t.kind end, p.start_at, p.end_at, {PASSAGE_TEXT}, t.at, case when s.parent = '' then s.id
@@ -64,7 +64,7 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
 
 
 def find_neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """The passages before and after each of these in its session, as its turns were stored; 0 for none."""
+    """Returns the passages before and after each of these in its session, as its turns were stored; 0 for none."""
     # By the order of turns: a changed turn has newer passages than those after it.
     sql = f"""select p.seq, (select n.seq from passages n
         where n.session_seq = p.session_seq and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq)
@@ -80,7 +80,7 @@ SURROUNDING_PASSAGES = 2
 
 
 def surrounding_text(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[str, str]]:
-    """The text of a turn right before and right after each passage, SURROUNDING_PASSAGES passages of it, in lines."""
+    """Returns the text of SURROUNDING_PASSAGES passages of the same turn before and after each passage, in lines."""
     # The passages of a turn are stored one after the other.
     near = by_seqs(
         rows,
@@ -104,7 +104,7 @@ def surrounding_text(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[st
 
 
 def passages_of_turns(rows: Rows, turn_seqs: Sequence[int]) -> dict[int, list[int]]:
-    """The passages of each of these turns, in order; [] for a turn without any."""
+    """Returns the passages of each of these turns, in order; [] for a turn without any."""
     sql = f"select turn_seq, seq from passages where {in_keys('turn_seq', turn_seqs)} order by turn_seq, start_at, seq"  # noqa: S608
     passages = rows.grouped(sql)
     return {turn: [seq for (seq,) in passages[turn]] for turn in turn_seqs}
@@ -140,36 +140,36 @@ _FEW = "(select count(*) from passage_threads i where i.newer_seq = h.newer_seq 
 
 
 def passage_places(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """(turn, session) row keys of each passage, without reading texts."""
+    """Returns (turn, session) row keys of each passage, without reading texts."""
     places = rows.all(f"select seq, turn_seq, session_seq from passages where {in_keys('seq', seqs)}")  # noqa: S608
     return {seq: (turn, session) for seq, turn, session in places}
 
 
 def count_sessions(rows: Rows, projects: Sequence[int] | None) -> int:
-    """The number of sessions of these projects (None: all)."""
+    """Returns the number of sessions of these projects (None: all)."""
     return rows.number(f"select count(*) from sessions where {in_keys('project_seq', projects)}")  # noqa: S608
 
 
 def passage_lengths(rows: Rows, sessions: Collection[int], *, most: int) -> dict[int, int]:
-    """The number of passages of each session, counted up to `most`."""
+    """Returns the number of passages of each session, counted up to `most`."""
     sql = f"""select s.seq, (select count(*) from (select 1 from passages p where p.session_seq = s.seq limit :most) t)
         from sessions s where {in_keys("s.seq", sorted(sessions))}"""  # noqa: S608
     return dict(rows.all(sql, most=most))
 
 
 def last_passage_seq(rows: Rows) -> int:
-    """The row key of the passage stored last, about the number of passages; 0 for none."""
+    """Returns the row key of the passage stored last, about the number of passages; 0 for none."""
     return rows.number("select max(seq) from passages")
 
 
 def passages_after(rows: Rows, seq: int, *, until: int, limit: int) -> list[int]:
-    """The next passages after a row key, up to another one."""
+    """Returns the next passages after a row key, up to another one."""
     sql = "select seq from passages where seq > :seq and seq <= :until order by seq limit :limit"
     return rows.column(sql, seq=seq, until=until, limit=limit)
 
 
 def passages_to_relink(rows: Rows, model: int) -> list[int]:
-    """The passages to link again, because they got another vector of a model (vectors.add_vectors)."""
+    """Returns the passages to link again, because they got another vector of a model (vectors.add_vectors)."""
     sql = "select row_seq from embed_again where model_seq = :model and kind = 'thread' order by row_seq"
     return rows.column(sql, model=model)
 
@@ -186,7 +186,7 @@ def count_passages_after(rows: Rows, seq: int, *, until: int) -> int:
 
 
 def passages_before(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
-    """The passages right before each of these in its session, the nearest first, at most `most`."""
+    """Returns the passages right before each of these in its session, the nearest first, at most `most`."""
     sql = """select n.seq from passages p join passages n on n.session_seq = p.session_seq
         and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq)
         where p.seq = :seq order by n.turn_seq desc, n.start_at desc, n.seq desc limit :most"""
@@ -196,7 +196,7 @@ def passages_before(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, 
 def find_later(
     rows: Rows, seqs: Sequence[int], *, least: float, sure: float, most: int
 ) -> dict[int, list[tuple[int, float]]]:
-    """Passage -> what follows it on the same matter with at least this weight, the surest first.
+    """Returns the passages that continue each of these with at least this weight, the surest first.
 
     A passage that follows more than `most` others with a weight of `sure` follows none: it only resembles everything
     said there. A user's short decision is repeated in full by the reply, so the threads of the reply's first passages

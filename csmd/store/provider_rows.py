@@ -42,17 +42,17 @@ def remove_provider(rows: Rows, name: str) -> bool:
 
 
 def list_providers(rows: Rows) -> list[ProviderRow]:
-    """The providers, the last added first."""
+    """Returns the providers, the last added first."""
     return rows.read(ProviderRow, f"select {_COLUMNS} from providers p order by p.seq desc")  # noqa: S608
 
 
 def choose_provider(rows: Rows) -> ProviderRow | None:
-    """The provider to ask: the last added one with a model, or None."""
+    """Returns the provider to ask: the last added one with a model, or None."""
     return next((provider for provider in list_providers(rows) if provider.model), None)
 
 
 def find_provider(rows: Rows, name: str) -> ProviderRow | None:
-    """The provider with this name, or None."""
+    """Returns the provider with this name, or None."""
     return next((provider for provider in list_providers(rows) if provider.name == name), None)
 
 

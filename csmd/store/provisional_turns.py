@@ -117,7 +117,7 @@ def _has_continued(rows: Rows, session: int, *, after: str) -> bool:
 
 
 def _find_double(rows: Rows, uuid: str, session: int, text_hash: str) -> tuple[int, str] | None:
-    """(row key, uuid) of the transcript's turn that a hook's turn is a double of; None if none is left."""
+    """Returns (row key, uuid) of the transcript's turn that a hook's turn is a double of; None if none is left."""
     sql = """select e.name, count(*) from events own join events e on e.stream = own.stream
         and e.text_hash = own.text_hash and e.name = own.name where own.id = :event group by e.name"""
     reported = rows.first(sql, event=uuid.removeprefix(HOOK_UUID))
@@ -133,7 +133,7 @@ def _find_double(rows: Rows, uuid: str, session: int, text_hash: str) -> tuple[i
 
 
 def _find_split_message(rows: Rows, uuid: str, session: int) -> list[tuple[int, str]]:
-    """The first turns of messages that say in several lines what a hook's turn says in one."""
+    """Returns the first turns of messages that say in several lines what a hook's turn says in one."""
     whole = _letters(rows.find("turns", "text", uuid=uuid))
     messages: dict[str, list[tuple[int, str, str]]] = {}
     sql = """select t.seq, t.uuid, t.message_id, t.text from session_turn st join turns t on t.seq = st.turn_seq

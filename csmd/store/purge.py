@@ -78,7 +78,7 @@ def record_end(rows: Rows) -> None:
 
 
 def _purge_column(table: str, column: str, rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """A pass over one part of a column, which changes each purged text as PURGE_ACTIONS says."""
+    """Returns a pass over one part of a column, which changes each purged text as PURGE_ACTIONS says."""
     if PURGE_ACTIONS[table, column] in PATH_ACTIONS:
         return None, _hide_paths(rows, table, column, key)
     marks = tombstones.purged_marks(rows, key)
@@ -94,7 +94,7 @@ def _purge_column(table: str, column: str, rows: Rows, key: bytes, after: int) -
 
 
 def _last_key(part: Sequence[Row]) -> int | None:
-    """The position after a part of a table; None at the end."""
+    """Returns the position after a part of a table; None at the end."""
     return part[-1][0] if part else None
 
 
@@ -200,7 +200,7 @@ SESSION_IDS = (
 
 
 def _ids_with_purged_text(rows: Rows, key: bytes) -> list[str]:
-    """The sessions with purged text in their id, which a program may choose."""
+    """Returns the sessions with purged text in their id, which a program may choose."""
     marks = tombstones.purged_marks(rows, key)
     idents = rows.column("select id from sessions where parent = ''") if marks else []
     return [ident for ident in idents if marks.spans(ident)]
@@ -331,7 +331,7 @@ def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
 
 
 def _purge_projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """The last pass over a project: deletes its memories, name and key, unless it has newer rows."""
+    """Returns the last pass over a project: deletes its memories, name and key, unless it has newer rows."""
     total = 0
     for seq, since in tombstones.purged_projects(rows, key).items():
         sql = "select seq from memories where project_seq = :seq and created_at <= :since limit :limit"

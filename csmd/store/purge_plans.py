@@ -46,7 +46,7 @@ class Plan:
         return [Needle(text) for text in self.texts]
 
     def names_by_kind(self) -> dict[tombstones.Kind, list[str]]:
-        """The names of turns, sessions, projects and files that are purged as a whole."""
+        """Returns the names of turns, sessions, projects and files that are purged as a whole."""
         return {"turn": self.turns, "session": self.sessions, "project": self.projects, "file": self.files}
 
 
@@ -109,7 +109,7 @@ def _plan_turn(rows: Rows, typed: str) -> Plan | None:
 
 
 def _find_accepted(rows: Rows, seq: int) -> list[str]:
-    """The parts of later statements in a turn's session that repeat what the turn proposed."""
+    """Returns the parts of later statements in a turn's session that repeat what the turn proposed."""
     sql = """select distinct x.text, t.text from session_turn here
         join session_turn there on there.session_seq = here.session_seq and there.ordinal > here.ordinal
         join statements x on x.turn_seq = there.turn_seq
@@ -119,7 +119,7 @@ def _find_accepted(rows: Rows, seq: int) -> list[str]:
 
 
 def _tombstone_names(rows: Rows, seq: int) -> list[str]:
-    """The names by which a turn is kept out: its uuid, and the hash by which a hook reports it."""
+    """Returns the names by which a turn is kept out: its uuid, and the hash by which a hook reports it."""
     sql = "select t.uuid, s.id, t.text_hash from turns t join sessions s on s.seq = t.session_seq where t.seq = :seq"
     names = tombstones.turn_names(*(rows.first(sql, seq=seq) or ("", "", "")))
     return [names[0], names[-1]]
@@ -142,14 +142,14 @@ def _plan_session(rows: Rows, typed: str) -> Plan | None:
 
 
 def _turns_of_sessions(rows: Rows, sessions: Sequence[str]) -> dict[int, str]:
-    """Row key -> uuid of every turn in these sessions or their sub-agents, forks included."""
+    """Returns the uuid of every turn in these sessions or their sub-agents by row key, forks included."""
     sql = """select t.seq, t.uuid from sessions s join session_turn st on st.session_seq = s.seq
         join turns t on t.seq = st.turn_seq where s.id = :id or s.parent = :id"""
     return dict(row for ident in sessions for row in rows.all(sql, id=ident))
 
 
 def _plan_project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
-    """The plan for a project, also for one that was purged: its row is found by a keyed hash."""
+    """Returns the plan for a project, also for one that was purged: its row is found by a keyed hash."""
     if not project_key:
         return None
     hidden = f"{tombstones.hidden_name('project', project_key, key)}:"
@@ -178,7 +178,7 @@ def _plan_project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
 
 
 def _choose_probes(rows: Rows, seqs: Sequence[int]) -> list[str]:
-    """The longest beginnings of what people and assistants said in these turns and nowhere else."""
+    """Returns the longest beginnings of what people and assistants said in these turns and nowhere else."""
     texts: list[str] = []
     for start in range(0, len(seqs), 500):
         sql = f"""select t.text from turns t
@@ -207,7 +207,7 @@ def count_matches(rows: Rows, plan: Plan) -> dict[str, int]:
 
 
 def list_affected_projects(rows: Rows, plan: Plan, *, seen: Collection[int] | None = None) -> list[dict[str, Any]]:
-    """The projects (of `seen`; None: all) with a text to purge: their memories and turns, the most first."""
+    """Returns the projects (of `seen`; None: all) with a text to purge: their memories and turns, the most first."""
     needles = plan.needles
     places: dict[int, Counter[str]] = {}
     for table in ("memories", "turns") if needles else ():

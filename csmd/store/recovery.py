@@ -72,7 +72,7 @@ class Table(NamedTuple):
 
 
 def open_damaged(path: Path, *, sound: Path | None) -> apsw.Connection | None:
-    """A connection to a damaged file whose table names can be read; None if nothing helps.
+    """Returns a connection to a damaged file whose table names can be read; None if nothing helps.
 
     `path` is a scratch copy and is changed: its first page is replaced by one with a standard header, then by that of
     `sound`, and the other pages of its schema by those of `sound`.
@@ -112,7 +112,7 @@ def _read_page(path: Path, number: int = 1) -> bytes:
 
 
 def _try_open(path: Path) -> apsw.Connection | None:
-    """A connection to a file whose table names can be read, or None."""
+    """Returns a connection to a file whose table names can be read, or None."""
     connection: apsw.Connection | None = None
     with contextlib.suppress(*DAMAGE_ERRORS):
         connection = connect(path, readonly=True)
@@ -126,7 +126,7 @@ def _try_open(path: Path) -> apsw.Connection | None:
 
 
 def schema_pages(sound: Path) -> dict[int, bytes]:
-    """The pages below the first with a sound database's schema, by number; empty if the first holds it all."""
+    """Returns the pages below the first with a sound database's schema, by number; empty if the first holds it all."""
     pages: dict[int, bytes] = {}
     pending = _find_children(_read_page(sound), HEADER_BYTES)
     while pending and len(pages) < MAX_SCHEMA_PAGES:
@@ -137,7 +137,7 @@ def schema_pages(sound: Path) -> dict[int, bytes]:
 
 
 def _find_children(page: bytes, start: int) -> list[int]:
-    """The numbers of the pages that a page of a table's tree names; `start` is the offset of its header."""
+    """Returns the numbers of the pages that a page of a table's tree names; `start` is the offset of its header."""
 
     def read_number(offset: int, size: int) -> int:
         return int.from_bytes(page[offset : offset + size], "big")
@@ -154,7 +154,7 @@ def _find_children(page: bytes, start: int) -> list[int]:
 
 
 def list_tables(rows: Rows) -> list[Table]:
-    """The tables that no stage can rebuild."""
+    """Returns the tables that no stage can rebuild."""
     tables = []
     for name, sql in rows.all("select name, sql from sqlite_schema where type = 'table' order by rowid"):
         if name in REBUILT_TABLES or name.startswith((*text_columns.DERIVED_PREFIXES, "sqlite_")):
@@ -176,7 +176,7 @@ def list_tables(rows: Rows) -> list[Table]:
 
 
 def _columns_of(rows: Rows, table: Table) -> str:
-    """The columns to read in order, "" if the table is missing; a database before a migration lacks some."""
+    """Returns the columns to read in order, "" if the table is missing; a database before a migration lacks some."""
     try:
         stored = set(rows.column("select name from pragma_table_info(:table)", table=table.name))
     except DAMAGE_ERRORS:
@@ -188,7 +188,7 @@ def _columns_of(rows: Rows, table: Table) -> str:
 def read_span(
     rows: Rows, table: Table, low: int = MIN_ROWID, high: int = MAX_ROWID, *, columns: str = "", backwards: bool = False
 ) -> Iterator[Row]:
-    """(key, *columns) of the rows in a range of keys; nothing if the table is missing."""
+    """Yields (key, *columns) of the rows in a range of keys; nothing if the table is missing."""
     columns = columns or _columns_of(rows, table)
     if not columns:
         return
@@ -201,7 +201,7 @@ def read_span(
 
 
 def read_readable(rows: Rows, table: Table, gaps: list[tuple[int, int]]) -> Iterator[Row]:
-    """Every readable row, each range of keys from both ends, then its middle in halves; adds the rest to `gaps`."""
+    """Yields every readable row, each range of keys from both ends, then its middle in halves; adds gaps to `gaps`."""
     columns = _columns_of(rows, table)
     spans = [(MIN_ROWID, MAX_ROWID)]
     while spans:
@@ -250,7 +250,7 @@ def _is_lost(rows: Rows, table: Table, high: int, columns: str) -> bool:
 
 
 def _last_key(rows: Rows, table: Table, low: int) -> int:
-    """The last key of a table whose end cannot be read, from the sequence or an index."""
+    """Returns the last key of a table whose end cannot be read, from the sequence or an index."""
     questions = [f"select seq from sqlite_sequence where name = '{table.name}'"]  # noqa: S608
     with contextlib.suppress(*DAMAGE_ERRORS):
         questions += [
@@ -305,7 +305,7 @@ def fill_defaults(table: Table, values: Row) -> Row:
 
 
 def read_hash_key(rows: Rows | None) -> bytes | None:
-    """The key of a database's keyed hashes; None if it cannot be read."""
+    """Returns the key of a database's keyed hashes; None if it cannot be read."""
     with contextlib.suppress(*DAMAGE_ERRORS):
         key = rows.value("select value from meta where key = 'hash_key'") if rows else None
         return bytes(key) if isinstance(key, bytes) and len(key) == 32 else None
@@ -313,7 +313,7 @@ def read_hash_key(rows: Rows | None) -> bytes | None:
 
 
 def list_transcripts(rows: Rows) -> list[str]:
-    """The transcripts that a database knows, as far as they can be read."""
+    """Returns the transcripts that a database knows, as far as they can be read."""
     paths: list[str] = []
     for sql in ("select path from files", "select path from sessions where path <> ''"):
         with contextlib.suppress(*DAMAGE_ERRORS):
@@ -322,7 +322,7 @@ def list_transcripts(rows: Rows) -> list[str]:
 
 
 def read_tombstones(rows: Rows) -> list[dict[str, Any]]:
-    """The tombstones by column, as far as they can be read."""
+    """Returns the tombstones by column, as far as they can be read."""
     with contextlib.suppress(*DAMAGE_ERRORS):
         return [
             dict(zip(table.columns, columns, strict=True))
@@ -547,7 +547,7 @@ def empty_stub_sessions(rows: Rows) -> int:
 
 
 def nameless_projects(rows: Rows) -> list[tuple[int, str]]:
-    """(row key, a directory of one of its sessions) of the projects whose own row was lost."""
+    """Returns (row key, a directory of one of its sessions) of the projects whose own row was lost."""
     sql = """select p.seq, max(s.cwd) from projects p join sessions s on s.project_seq = p.seq
         where p.key = 'recovered-' || cast(p.seq as text) and s.cwd <> '' group by p.seq"""
     return rows.all(sql)

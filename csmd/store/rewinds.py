@@ -109,7 +109,7 @@ def is_rewound(rows: Rows, session_seq: int, turn_seq: int) -> bool:
 
 
 def _branch_start(rows: Rows, session_seq: int, own: int, parent: str) -> int | None:
-    """The ordinal of the first prompt of a session that the prompt at `own` replaces, or None."""
+    """Returns the ordinal of the first prompt of a session that the prompt at `own` replaces, or None."""
     sql = f"""select min(st.ordinal) from turns t join session_turn st on st.turn_seq = t.seq
         where t.parent_uuid = :parent and {_PROMPTS} and st.session_seq = :session and st.ordinal < :own"""  # noqa: S608
     sibling = rows.key(sql, parent=parent, session=session_seq, own=own)

@@ -64,12 +64,12 @@ class Image(NamedTuple):
         return [link for link in self.state.get("links", ()) if link[0] == self.item]
 
     def without_receipts(self) -> Image:
-        """The image without the sessions that were shown the memory: these matter only if it is removed."""
+        """Returns the image without the sessions that were shown the memory: these matter only if it is removed."""
         return self._replace(state={**self.state, "told": []}) if "told" in self.state else self
 
 
 def take_images(rows: Rows, idents: Iterable[str]) -> list[Image]:
-    """Images of memories and candidates as they are now, each once."""
+    """Returns images of memories and candidates as they are now, each once."""
     return [_image(rows, ident) for ident in dict.fromkeys(idents) if ident]
 
 
@@ -89,7 +89,7 @@ def _image(rows: Rows, ident: str) -> Image:
 
 
 def _as_json(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A value as it is read again from JSON, so that fresh and stored images compare."""
+    """Returns a value as it is read again from JSON, so that fresh and stored images compare."""
     return dict(wire.loads(wire.dumps(value)))
 
 
@@ -119,7 +119,7 @@ def memory_values(rows: Rows, ident: str) -> tuple[str, dict[str, Any], dict[str
 
 
 def _annotations(rows: Rows, seq: int) -> dict[str, list[Any]]:
-    """The annotations of a memory by table, and its tags (name, by whom, weight), in order."""
+    """Returns the annotations of a memory by table, and its tags (name, by whom, weight), in order."""
     annotations = {
         table: rows.all(f"select {', '.join(names)} from {table} where memory_seq = :seq order by uuid", seq=seq)  # noqa: S608
         for table, names in ANNOTATIONS.items()
@@ -154,7 +154,7 @@ def image_of_version(rows: Rows, before: Image, version: int) -> Image:
 
 
 def to_candidate(image: Image) -> Candidate:
-    """The candidate that an image is of."""
+    """Returns the candidate that an image is of."""
     values = {**image.content, "memory_ids": tuple(image.state["memory_ids"])}
     values["evidence"] = tuple(Evidence(**row) for row in image.state["evidence"])
     return Candidate(**values)

@@ -56,7 +56,7 @@ def _restore_row(rows: Rows, before: Image, after: Image) -> bool:
 
 
 def _merge_columns(before: dict[str, Any], after: dict[str, Any], current: dict[str, Any]) -> dict[str, Any]:
-    """The columns before the act, or the current ones if the act left them alone; active days may have passed since."""
+    """Returns the columns from before the act, or the current ones if the act left them alone; times keep their age."""
     values = {
         name: current[name] if value == after[name] and name != "version" else value for name, value in before.items()
     }

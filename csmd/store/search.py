@@ -41,7 +41,7 @@ class DigestRow(NamedTuple):
 
 
 def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
-    """Turns by row key, with their session and project root."""
+    """Returns turns by row key, with their session and project root."""
     sql = f"""select t.seq, t.uuid,
         t.kind, t.text, t.at, s.seq, case when s.parent = '' then s.id else s.parent end, p.root, p.seq from turns t
         join sessions s on s.seq = t.session_seq join projects p on p.seq = t.project_seq where t.seq {IS_LISTED}"""  # noqa: S608
@@ -50,14 +50,14 @@ def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
 
 
 def memories_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[Memory]:
-    """The memories that contain any of `terms`, the best match first; `projects` None is all."""
+    """Returns the memories that contain any of `terms`, the best match first; `projects` None is all."""
     hits = [int(seq) for seq, _ in text_hits(rows, "memory", terms, projects=projects, limit=limit)]
     by_seq = memories.by_seqs(rows, hits)
     return [by_seq[seq] for seq in hits if seq in by_seq]
 
 
 def turns_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[int]:
-    """The turns that contain any of `terms`, the best first, by their passages."""
+    """Returns the turns that contain any of `terms`, the best first, by their passages."""
     hits = [seq for seq, _ in text_hits(rows, "passage", terms, projects=projects, limit=PASSAGES_PER_TURN * limit)]
     passages = rows.all(f"select seq, turn_seq from passages where {in_keys('seq', hits)} and text = ''")  # noqa: S608
     turns: dict[int, int] = dict(passages)
@@ -65,7 +65,7 @@ def turns_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] 
 
 
 def digests_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, DigestRow]:
-    """Digests by row key, with their session, its project's root and the turns of their items."""
+    """Returns digests by row key, with their session, its project's root and the turns of their items."""
     sql = f"""select digest_seq, text, uuid
         from digest_items where {in_keys("digest_seq", seqs)} and kind <> 'word' and uuid <> '' order by seq"""  # noqa: S608
     items = rows.grouped(sql)
@@ -76,17 +76,17 @@ def digests_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, DigestRow]:
 
 
 def project_roots(rows: Rows) -> dict[int, str]:
-    """The directory of each project by its row key."""
+    """Returns the directory of each project by its row key."""
     return dict(rows.all("select seq, root from projects where seq > 0 and kind <> 'workspace' and merged_into = 0"))
 
 
 def kind_of(rows: Rows, uuid: str) -> str:
-    """The kind of a turn; "" if it is not stored."""
+    """Returns the kind of a turn; "" if it is not stored."""
     return rows.text("select kind from turns where uuid = :uuid", uuid=uuid)
 
 
 def surrounding_turns(rows: Rows, seq: int, *, each: int) -> tuple[list[int], list[int]]:
-    """The searchable turns before and after a turn in its session, in order, at most `each` on either side."""
+    """Returns the searchable turns before and after a turn in its session, in order, at most `each` on either side."""
     sides = []
     for operator, order in (("<", "desc"), (">", "asc")):
         sql = f"""select n.turn_seq from turns own join session_turn me on me.turn_seq = own.seq
@@ -103,7 +103,7 @@ MAX_TURN_DISTANCE = 60
 
 
 def turns_after(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
-    """The searchable turns after each of these in its session, in order, at most `most`."""
+    """Returns the searchable turns after each of these in its session, in order, at most `most`."""
     sql = f"""select me.turn_seq, n.turn_seq from turns own join session_turn me on me.turn_seq = own.seq
         and me.session_seq = own.session_seq join session_turn n on n.session_seq = me.session_seq
         and n.ordinal > me.ordinal and n.ordinal <= me.ordinal + :furthest
@@ -113,23 +113,23 @@ def turns_after(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list
 
 
 def turns_of_uuids(rows: Rows, uuids: Sequence[str]) -> dict[str, int]:
-    """The row keys of turns by uuid."""
+    """Returns the row keys of turns by uuid."""
     seqs = {uuid: rows.find("turns", "seq", uuid=uuid) for uuid in uuids}
     return {uuid: seq for uuid, seq in seqs.items() if seq is not None}
 
 
 def memories_of_turn(rows: Rows, uuid: str) -> list[int]:
-    """The row keys of the memories that a turn states or confirms."""
+    """Returns the row keys of the memories that a turn states or confirms."""
     return rows.column("select memory_seq from provenance where uuid = :uuid order by memory_seq", uuid=uuid)
 
 
 def turns_with_prefix(rows: Rows, prefix: str) -> list[tuple[int, str]]:
-    """(row key, uuid) of turns whose uuid begins with a prefix, at most 5."""
+    """Returns (row key, uuid) of turns whose uuid begins with a prefix, at most 5."""
     return rows.all(f"select seq, uuid from turns where {starts_with('uuid')} order by uuid limit 5", prefix=prefix)  # noqa: S608
 
 
 def memory_texts(rows: Rows, seqs: Sequence[int]) -> list[str]:
-    """The texts of memories said in a session by row key, the oldest first."""
+    """Returns the texts of memories said in a session by row key, the oldest first."""
     return rows.column(
         f"select text from memories where {in_keys('seq', seqs)} and authority <> 'external' order by created_at, id"  # noqa: S608
     )
@@ -141,12 +141,12 @@ def count_memories_with(rows: Rows, term: str) -> int:
 
 
 def last_turn_seq(rows: Rows) -> int:
-    """The row key of the turn stored last, about the number of turns; 0 for none."""
+    """Returns the row key of the turn stored last, about the number of turns; 0 for none."""
     return rows.number("select max(seq) from turns")
 
 
 def count_memories(rows: Rows) -> int:
-    """The number of memories."""
+    """Returns the number of memories."""
     return rows.number("select count(*) from memories")
 
 
@@ -171,7 +171,7 @@ class TurnNeighbours(NamedTuple):
 
 
 def turn_neighbours(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None) -> dict[int, TurnNeighbours]:
-    """The place of each of these turns in its session, among the turns of these projects (None: all)."""
+    """Returns the place of each of these turns in its session, among the turns of these projects (None: all)."""
     spoken = f"{_SEARCHABLE_TURNS} and {in_keys('t.project_seq', projects)}"
     sql = f"""select own.seq, own.session_seq, own.at, case when own.kind = 'assistant' then (select n.turn_seq {spoken}
         and n.ordinal < me.ordinal and n.ordinal > me.ordinal - :most and t.kind <> 'assistant'
@@ -194,7 +194,7 @@ def turn_neighbours(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] 
 
 
 def stating_turns(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int] | None) -> list[tuple[int, int]]:
-    """(memory, turn) row keys of the turns of these projects (None: all) that state or confirm these memories.
+    """Returns (memory, turn) row keys of the turns of these projects (None: all) that state or confirm these memories.
 
     The memories come first: otherwise the planner would walk every searchable turn.
     """
@@ -205,7 +205,7 @@ def stating_turns(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[
 
 
 def superseded_by_turn(rows: Rows, turn_seqs: Sequence[int]) -> list[tuple[int, int]]:
-    """(turn, memory) row keys of the superseded memories that these turns state or confirm."""
+    """Returns (turn, memory) row keys of the superseded memories that these turns state or confirm."""
     sql = f"""select t.seq, m.seq from turns t cross join provenance p on p.uuid = t.uuid and p.role <> 'beside'
         cross join memories m on m.seq = p.memory_seq and m.superseded_by <> '' where {in_keys("t.seq", turn_seqs)}"""  # noqa: S608
     return rows.all(sql)
@@ -214,7 +214,7 @@ def superseded_by_turn(rows: Rows, turn_seqs: Sequence[int]) -> list[tuple[int, 
 def user_turns_between(
     rows: Rows, since: str, until: str, *, projects: Sequence[int] | None, limit: int
 ) -> list[tuple[int, str]]:
-    """(turn, time) of what users said from `since` on and before `until`, by session, the latest first.
+    """Returns (turn, time) of what users said from `since` on and before `until`, by session, the latest first.
 
     The sessions come first, as the memories do in `stating_turns`.
     """
@@ -268,7 +268,7 @@ _FILTERED_TABLES = {
 
 
 def filter_rows(rows: Rows, kind: str, seqs: Sequence[int], filters: SearchFilter) -> set[int]:
-    """Those of these turns, passages or memories (`kind`) that a limited search may show.
+    """Returns those of these turns, passages or memories (`kind`) that a limited search may show.
 
     A sub-agent's turns are its session's; a memory's time is its last confirmation.
     """

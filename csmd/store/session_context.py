@@ -32,7 +32,7 @@ def _last_start(rows: Rows, session_id: str, sources: str) -> str:
 
 
 def context_size(rows: Rows, session_id: str) -> tuple[str, int]:
-    """(model, input tokens of its latest message) of a session; 0 if unknown since its context began."""
+    """Returns (model, input tokens of its latest message) of a session; 0 if unknown since its context began."""
     session = rows.first("select seq, model, context from sessions where id = :id", id=session_id)
     if session is None:
         return "", 0
@@ -45,12 +45,12 @@ def context_size(rows: Rows, session_id: str) -> tuple[str, int]:
 
 
 def last_context_size(rows: Rows, session_id: str) -> tuple[str, int]:
-    """(model, input tokens) of the last context of a session, compacted or not."""
+    """Returns (model, input tokens) of the last context of a session, compacted or not."""
     return rows.first("select model, context from sessions where id = :id", id=session_id) or ("", 0)
 
 
 def ids_in_context(rows: Rows, session_id: str) -> frozenset[str]:
-    """The ids of the memories in a session's context: injected or said since it began; none without a session."""
+    """Returns the ids of the memories that were injected or stated since a session's context began."""
     if not session_id:
         return frozenset()
     return rows.distinct(
@@ -64,7 +64,7 @@ def ids_in_context(rows: Rows, session_id: str) -> frozenset[str]:
 
 
 def conversations_in_context(rows: Rows, session_id: str) -> frozenset[str]:
-    """The ids in a session's context, and those of the conversations that injected memories and turns come from."""
+    """Returns the ids in a session's context, and the conversations that its injected memories and turns come from."""
     ids = ids_in_context(rows, session_id)
     if not ids:
         return ids
@@ -101,7 +101,7 @@ def is_briefed(rows: Rows, session_id: str) -> bool:
 
 
 def recent_sessions(rows: Rows, projects: Sequence[int], session_id: str) -> frozenset[str]:
-    """A session and the last one before it in each of these projects, whose injections are offered again."""
+    """Returns a session and the last one before it in each of these projects, whose injections are offered again."""
     sql = """select id from sessions where project_seq = :project and parent = '' and host <> 'probe' and id <> :own
         order by last_at desc limit 1"""
     previous = [rows.text(sql, project=project, own=session_id) for project in projects if project]
@@ -109,7 +109,7 @@ def recent_sessions(rows: Rows, projects: Sequence[int], session_id: str) -> fro
 
 
 def injection_totals(rows: Rows, session_id: str) -> tuple[int, int]:
-    """(memories, tokens) injected into a session's present context."""
+    """Returns (memories, tokens) injected into a session's present context."""
     values = {"session": session_id, "since": context_since(rows, session_id)}
     sql = """select count(distinct i.memory_id) from injections n join injection_items i on i.injection_seq = n.seq
         join memories m on m.id = i.memory_id where n.session_id = :session and n.at >= :since"""

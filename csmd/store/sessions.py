@@ -42,49 +42,49 @@ class Session(NamedTuple):
 
 
 def _where(rows: Rows, condition: str, **values: Any) -> list[Session]:
-    """The sessions `s` that fulfil a condition, which may end with an order."""
+    """Returns the sessions `s` that fulfil a condition, which may end with an order."""
     sql = f"select {_COLUMNS} from sessions s join projects p on p.seq = s.project_seq where {condition}"  # noqa: S608
     return rows.read(Session, sql, **values)
 
 
 def list_sessions(rows: Rows, *, projects: Sequence[int] | None, limit: int, offset: int = 0) -> list[Session]:
-    """People's sessions in these projects (None: all), the latest first, from the `offset`th on."""
+    """Returns people's sessions in these projects (None: all), the latest first, from the `offset`th on."""
     people = f"s.parent = '' and s.host <> 'probe' and {in_keys('s.project_seq', projects)}"
     latest = f"{people} order by s.last_at desc, s.seq desc limit :limit offset :offset"
     return _where(rows, latest, limit=limit, offset=offset)
 
 
 def count_memories(rows: Rows, ident: str) -> int:
-    """The number of memories with a source in a session."""
+    """Returns the number of memories with a source in a session."""
     return rows.number("select count(distinct memory_seq) from provenance where session_id = :id", id=ident)
 
 
 def by_id(rows: Rows, ident: str) -> Session | None:
-    """A session, or a sub-agent's, by its whole id."""
+    """Returns a session, or a sub-agent's, by its whole id."""
     return next(iter(_where(rows, "s.id = :id", id=ident)), None)
 
 
 def ids_like(rows: Rows, prefix: str) -> list[str]:
-    """Up to five session ids that begin with `prefix`, sub-agents' only if it contains a slash."""
+    """Returns up to five session ids that begin with `prefix`, sub-agents' only if it contains a slash."""
     sql = """select id
         from sessions where substr(id, 1, :size) = :prefix and (parent = '' or :agents = 1) order by id limit 5"""
     return rows.column(sql, size=len(prefix), prefix=prefix, agents=int("/" in prefix))
 
 
 def ids_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, str]:
-    """The ids of some sessions by row key."""
+    """Returns the ids of some sessions by row key."""
     return dict(rows.all(f"select seq, id from sessions where {in_keys('seq', seqs)}"))  # noqa: S608
 
 
 def projects_of(rows: Rows, idents: Sequence[str]) -> dict[str, int]:
-    """The projects of some sessions by id."""
+    """Returns the projects of some sessions by id."""
     names = {f"id{number}": ident for number, ident in enumerate(idents)}
     keys = ", ".join(f":{name}" for name in names) or "null"
     return dict(rows.all(f"select id, project_seq from sessions where id in ({keys})", **names))  # noqa: S608
 
 
 def end_times(rows: Rows, *, projects: Sequence[int], other_than: str, limit: int) -> list[str]:
-    """The end times of the last people's sessions of some projects, in order, without one session."""
+    """Returns the end times of the last people's sessions of some projects, in order, without one session."""
     sql = f"""select last_at from sessions where {in_keys("project_seq", projects)}
         and parent = '' and host <> 'probe' and id <> :own order by last_at desc limit :limit"""  # noqa: S608
     return sorted(str(at) for (at,) in rows.all(sql, own=other_than, limit=limit))
@@ -100,7 +100,7 @@ def is_purged(rows: Rows, session_seq: int) -> bool:
 
 
 def list_agents(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[Session]:
-    """The sub-agents of a session in these projects (None: all), the earliest first."""
+    """Returns the sub-agents of a session in these projects (None: all), the earliest first."""
     return _where(
         rows, f"s.parent = :id and {in_keys('s.project_seq', projects)} order by s.started_at, s.seq", id=ident
     )
@@ -112,12 +112,12 @@ def has_any(rows: Rows, ids: Sequence[str]) -> bool:
 
 
 def transcript_paths(rows: Rows) -> list[tuple[int, str]]:
-    """(session, transcript) of each person's session with a known transcript."""
+    """Returns (session, transcript) of each person's session with a known transcript."""
     return rows.all("select seq, path from sessions where parent = '' and path <> ''")
 
 
 def transcripts_with(rows: Rows, turn_seq: int) -> list[str]:
-    """The transcripts that may hold a turn: of its sessions and forks, and of a sub-agent and its parent."""
+    """Returns the transcripts that may hold a turn: of its sessions and forks, and of a sub-agent and its parent."""
     sql = """select path from (select s.path as path, s.seq as seq from session_turn st
         join sessions s on s.seq = st.session_seq where st.turn_seq = :turn union all select f.path, s.seq
         from session_turn st join sessions s on s.seq = st.session_seq join files f on s.parent <> ''
@@ -139,7 +139,7 @@ def count_with_transcript(rows: Rows, sessions: Sequence[int]) -> int:
 def live_sessions(
     rows: Rows, *, since: str, limit: int, projects: Sequence[int] | None = None
 ) -> list[tuple[str, str, str, str, int]]:
-    """(id, project's root, model, last turn, tokens in its context) of running sessions, the latest first.
+    """Returns (id, project's root, model, last turn, tokens in its context) of running sessions, the latest first.
 
     People's sessions with a turn at or after `since` that no event has ended since, in these projects (None: all).
     """
@@ -183,11 +183,11 @@ def withdraw_turn(rows: Rows, path: str, uuid: str) -> bool:
 
 
 def tools_called(rows: Rows, uuid: str) -> list[str]:
-    """The names of the tools called in one line of a transcript."""
+    """Returns the names of the tools called in one line of a transcript."""
     sql = "select tool_name from turns where kind = 'tool_call' and (uuid = :uuid or uuid like :parts)"
     return rows.column(sql, uuid=uuid, parts=f"{uuid}/%")
 
 
 def latest_project(rows: Rows) -> int:
-    """The project of the session with the latest turn; 0 if there is none."""
+    """Returns the project of the session with the latest turn; 0 if there is none."""
     return rows.number("select project_seq from sessions where parent = '' order by last_at desc limit 1")

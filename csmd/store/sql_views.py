@@ -312,7 +312,7 @@ def answer(
 
 
 def read_sample(path: Path, view: View, *, places: Sequence[int] | None, limit: int) -> Answer:
-    """The first rows of a view for these projects."""
+    """Returns the first rows of a view for these projects."""
     return answer(path, f"select * from {view.name}", places=places, limit=limit)  # noqa: S608
 
 
@@ -369,7 +369,7 @@ class _Guard:
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """Turns SQLite's errors into BadInput or TooLarge, and those of the file into a StoreError."""
+        """Translates SQLite's errors into BadInput or TooLarge, and errors of the file into StoreError."""
         try:
             yield
         except (apsw.InterruptError, apsw.TooBigError, apsw.NoMemError) as error:
@@ -383,7 +383,7 @@ class _Guard:
 
 
 def _compile_one(statement: str, guard: _Guard) -> str:
-    """The only statement of a text, compiled with the views' names alone; raises BadInput for none and for several."""
+    """Returns the only statement of a text, compiled with the views' names alone; raises BadInput unless it is one."""
     connection = apsw.Connection(":memory:")
     try:
         for view in VIEWS:
@@ -407,7 +407,7 @@ def _compile_one(statement: str, guard: _Guard) -> str:
 
 
 def _compile(connection: apsw.Connection, statements: str) -> tuple[str, bool | None]:
-    """(the first statement, whether it is an EXPLAIN; None if it does nothing)."""
+    """Returns (the first statement, whether it is an EXPLAIN; None if it does nothing)."""
     compiled: list[tuple[str, bool | None]] = []
 
     def trace(cursor: apsw.Cursor, sql: str, _: object) -> bool:
@@ -422,7 +422,7 @@ def _compile(connection: apsw.Connection, statements: str) -> tuple[str, bool | 
 
 @contextmanager
 def _open(path: Path, places: Sequence[int] | None) -> Iterator[apsw.Connection]:
-    """A read-only connection of its own with the views for these projects."""
+    """Returns a read-only connection of its own with the views for these projects."""
     connection = connect(path, readonly=True)
     try:
         for view in VIEWS:
@@ -434,7 +434,7 @@ def _open(path: Path, places: Sequence[int] | None) -> Iterator[apsw.Connection]
 
 
 def _limit_view(places: Sequence[int] | None, sql: str) -> str:
-    """The SELECT of a view for these projects; if nothing is hidden, plain columns, so that indexes are used."""
+    """Returns the SELECT of a view for these projects, with plain columns if nothing is hidden, to use indexes."""
 
     def session(column: re.Match[str]) -> str:
         if places is None:
@@ -447,7 +447,7 @@ def _limit_view(places: Sequence[int] | None, sql: str) -> str:
 
 
 def _fetch(connection: apsw.Connection, statement: str, limit: int) -> Answer:
-    """The first rows of a statement, long values cut."""
+    """Returns the first rows of a statement, long values cut."""
     columns: list[str] = []
 
     def trace(cursor: apsw.Cursor, *_: object) -> bool:
@@ -467,7 +467,7 @@ def _fetch(connection: apsw.Connection, statement: str, limit: int) -> Answer:
 
 
 def _shorten_value(value: Any) -> Any:
-    """A value that JSON can hold."""
+    """Returns a value that JSON can hold."""
     if isinstance(value, bytes):
         return display.cut(f"x'{value[:MAX_VALUE_CHARACTERS].hex()}'", MAX_VALUE_CHARACTERS)
     if isinstance(value, float) and not math.isfinite(value):

@@ -111,7 +111,7 @@ def encrypts_new() -> bool:
 
 
 def cipher_library() -> str:
-    """The cipher that apsw was built with; "" if none."""
+    """Returns the cipher that apsw was built with; "" if none."""
     return str(getattr(apsw, "mc_version", ""))
 
 
@@ -285,7 +285,7 @@ def column_values(value: Any, *without: str) -> dict[str, Any]:
 
 @cached(200)
 def _column_names(kind: type[Any], without: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of a class's fields that are columns, and of those the ones that are tuples of words."""
+    """Returns the names of a class's fields that are columns, and of those the ones that are tuples of words."""
     annotations = {name: text for name, text in _annotations(kind).items() if name not in without}
     return tuple(annotations), tuple(name for name, text in annotations.items() if text == "tuple[str, ...]")
 
@@ -330,7 +330,7 @@ class Rows:
         self.of_this_read: dict[Any, Any] | None = None
 
     def all(self, sql: str, **values: Any) -> list[Row]:
-        """Every row of the result."""
+        """Returns every row of the result."""
         if self._until is not None and time.monotonic() >= self._until:
             raise DeadlineExceeded("a read was stopped at its deadline")
         try:
@@ -344,30 +344,30 @@ class Rows:
             raise as_store_error(error) from error
 
     def share(self, most: float, *, part: float = 0.5) -> float:
-        """Seconds that one of several reads may take: `most`, or `part` of the time until the deadline if shorter."""
+        """Returns the seconds for one of several reads: `limit_s`, or `part` of the time left if that is less."""
         return most if self._until is None else min(most, (self._until - time.monotonic()) * part)
 
     def first(self, sql: str, **values: Any) -> Row | None:
-        """The first row, or None."""
+        """Returns the first row, or None."""
         rows = self.all(sql, **values)
         return rows[0] if rows else None
 
     def value(self, sql: str, **values: Any) -> Any:
-        """The first column of the first row, or None."""
+        """Returns the first column of the first row, or None."""
         row = self.first(sql, **values)
         return row[0] if row else None
 
     def key(self, sql: str, /, **values: Any) -> int | None:
-        """The first column of the first row as a row key, or None."""
+        """Returns the first column of the first row as a row key, or None."""
         key = self.value(sql, **values)
         return None if key is None else int(key)
 
     def text(self, sql: str, /, **values: Any) -> str:
-        """The first column of the first row as text; "" for no row and for null."""
+        """Returns the first column of the first row as text; "" for no row and for null."""
         return str(self.value(sql, **values) or "")
 
     def number(self, sql: str, /, **values: Any) -> int:
-        """The first column of the first row as an integer; 0 for no row and for null."""
+        """Returns the first column of the first row as an integer; 0 for no row and for null."""
         return int(self.value(sql, **values) or 0)
 
     def exists(self, sql: str, /, **values: Any) -> bool:
@@ -375,7 +375,7 @@ class Rows:
         return self.first(sql, **values) is not None
 
     def find(self, table: str, column: str, /, **values: Any) -> Any:
-        """A column of the first row whose columns have these values, or None."""
+        """Returns a column of the first row whose columns have these values, or None."""
         return self.value(_select_sql(table, column, tuple(values)), **values)
 
     def has(self, table: str, /, **values: Any) -> bool:
@@ -383,26 +383,26 @@ class Rows:
         return self.first(_select_sql(table, "1", tuple(values)), **values) is not None
 
     def column(self, sql: str, /, **values: Any) -> list[Any]:
-        """The first column of every row."""
+        """Returns the first column of every row."""
         return [row[0] for row in self.all(sql, **values)]
 
     def distinct(self, sql: str, /, **values: Any) -> frozenset[Any]:
-        """The distinct values of the first column."""
+        """Returns the distinct values of the first column."""
         return frozenset(self.column(sql, **values))
 
     def grouped(self, sql: str, /, **values: Any) -> dict[Any, list[Row]]:
-        """The rows by their first column, which is removed from each, in the result's order; [] for an unknown key."""
+        """Returns the rows, without their first column, by that column, in order; [] for an unknown key."""
         groups: dict[Any, list[Row]] = defaultdict(list)
         for key, *row in self.all(sql, **values):
             groups[key].append(tuple(row))
         return groups
 
     def read(self, kind: type[T], sql: str, /, **values: Any) -> list[T]:
-        """Every row as a value of a class whose fields are the columns, in order."""
+        """Returns every row as a value of a class whose fields are the columns, in order."""
         return [_reader(kind)(row) for row in self.all(sql, **values)]
 
     def read_one(self, kind: type[T], sql: str, /, **values: Any) -> T | None:
-        """The first row as a value of a class, or None."""
+        """Returns the first row as a value of a class, or None."""
         return next(iter(self.read(kind, sql, **values)), None)
 
     def insert(self, table: str, conflict: str = "", /, **values: Any) -> bool:
@@ -523,25 +523,25 @@ def starts_with(column: str) -> str:
 
 
 def ids_like(rows: Rows, table: str, prefix: str) -> list[str]:
-    """The ids of a table that begin with `prefix`, at most ten; none for ""."""
+    """Returns the ids of a table that begin with `prefix`, at most ten; none for ""."""
     sql = f"select id from {table} where substr(id, 1, :size) = :prefix order by id limit 10"  # noqa: S608
     return rows.column(sql, size=len(prefix), prefix=prefix) if prefix else []
 
 
 def live_bytes(rows: Rows) -> int:
-    """Bytes of the database in use; free pages inside the file do not count."""
+    """Returns bytes of the database in use; free pages inside the file do not count."""
     pages = rows.value("pragma page_count") - rows.value("pragma freelist_count")
     return int(pages * rows.value("pragma page_size"))
 
 
 def full_text_tables(rows: Rows) -> list[str]:
-    """The full-text indexes of the database."""
+    """Returns the full-text indexes of the database."""
     names = rows.all("select name from sqlite_schema where type = 'table' and sql like '%using fts5%' order by name")
     return [str(name) for (name,) in names]
 
 
 def row_counts(rows: Rows) -> dict[str, int]:
-    """The number of rows of each table, including the tables behind indexes."""
+    """Returns the number of rows of each table, including the tables behind indexes."""
     tables = rows.column("select name from sqlite_schema where type = 'table' and rootpage > 0")
     return {str(table): rows.number(f'select count(*) from "{table}"') for table in tables}  # noqa: S608
 

@@ -20,7 +20,7 @@ def add_statement(rows: Rows, statement: Statement, turn: StoredTurn, *, session
 
 
 def list_statements_before(rows: Rows, session_seq: int, ordinal: int) -> list[tuple[str, Authority]]:
-    """The statements of a session's turns before an ordinal, with their authority, in order."""
+    """Returns the statements of a session's turns before an ordinal, with their authority, in order."""
     sql = """select x.text, x.authority from session_turn st join statements x on x.turn_seq = st.turn_seq
         where st.session_seq = :session and st.rewound = 0 and st.ordinal < :ordinal order by st.ordinal, x.seq"""
     return rows.all(sql, session=session_seq, ordinal=ordinal)
@@ -38,7 +38,7 @@ class StoredStatement(NamedTuple):
 
 
 def list_statements_after(rows: Rows, seq: int, *, limit: int) -> list[StoredStatement]:
-    """The statements past a row key, in order."""
+    """Returns the statements past a row key, in order."""
     sql = """select x.seq, t.uuid, s.id, x.at, x.project_seq, x.text, x.gate,
         x.category, x.confidence, x.authority, x.reasons, x.also from statements x join turns t on t.seq = x.turn_seq
         join sessions s on s.seq = x.session_seq where x.seq > :seq order by x.seq limit :limit"""
@@ -60,7 +60,7 @@ def cite_context_turn(rows: Rows, turn: StoredTurn, context: StoredTurn, *, text
 
 
 def list_personal_turns(rows: Rows, session_seq: int) -> frozenset[str]:
-    """The turns of a session with statements about people."""
+    """Returns the turns of a session with statements about people."""
     sql = """select distinct t.uuid from session_turn st join statements x on x.turn_seq = st.turn_seq
         join turns t on t.seq = st.turn_seq where st.session_seq = :session and x.gate = 'relational'"""
     return rows.distinct(sql, session=session_seq)

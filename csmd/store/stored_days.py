@@ -59,7 +59,7 @@ class DayPart(NamedTuple):
 
 
 def endings_after(rows: Rows, *, after: int, limit: int) -> list[Ending]:
-    """The sessions whose last digest has a row key past `after`, in the order of these keys."""
+    """Returns the sessions whose last digest has a row key past `after`, in the order of these keys."""
     sql = f"""select d.seq, {_SESSION}, {_CLOSED}, coalesce(t.digest_seq, 0),
         coalesce(t.day, ''), coalesce(t.last_at, '') from digests d join sessions s on s.seq = d.session_seq
         join projects p on p.seq = s.project_seq left join told_days t on t.session_seq = s.seq
@@ -69,13 +69,13 @@ def endings_after(rows: Rows, *, after: int, limit: int) -> list[Ending]:
 
 
 def live_endings(rows: Rows, *, since: str, limit: int) -> list[Ending]:
-    """People's sessions with a turn since a time that the host has not ended; `digest_seq` is 0 without a digest."""
+    """Returns people's sessions with a turn since a time that their host has not ended, without digests."""
     sql = f"{_ENDINGS}and s.last_at > :since and not {_CLOSED} order by s.last_at desc, s.seq limit :limit"
     return rows.read(Ending, sql, since=since, limit=limit)
 
 
 def endings_between(rows: Rows, *, since: str, until: str, projects: Sequence[int] | None) -> list[Ending]:
-    """People's sessions of some projects (None: all) that ran between two times, by their ends."""
+    """Returns people's sessions of some projects (None: all) that ran between two times, by their ends."""
     sql = f"""{_ENDINGS}and s.last_at >= :since and s.started_at < :until and {in_keys("s.project_seq", projects)}
         order by s.last_at, s.seq"""
     return rows.read(Ending, sql, since=since, until=until)
@@ -92,7 +92,7 @@ def note_day(rows: Rows, ending: Ending, *, day: str, as_of: tuple[int, str]) ->
 
 
 def days_due(rows: Rows, what: Literal["move", "leave", "again"], *, limit: int) -> list[DayPart]:
-    """The parts to move to another workspace, to remove from their file, or to search for what was forgotten."""
+    """Returns the parts to move to another workspace, to remove from their file, or to search again."""
     sql = """select t.seq, s.id, t.day, coalesce(a.name, ''), coalesce(b.name, ''), p.workspace_seq
         from told_days t join sessions s on s.seq = t.session_seq join projects p on p.seq = s.project_seq
         left join projects a on a.seq = t.workspace_seq and a.seq > 0 left join projects b on b.seq = p.workspace_seq
@@ -146,7 +146,7 @@ def session_forgets(rows: Rows, ident: str, *, key: bytes) -> Callable[[str], bo
 
 
 def digest_texts(rows: Rows, ident: str) -> list[str]:
-    """The goals and open points in a session's digests, of every version."""
+    """Returns the goals and open points in a session's digests, of every version."""
     sql = """select distinct i.text from sessions s join digests d on d.session_seq = s.seq
         join digest_items i on i.digest_seq = d.seq where s.id = :id and i.kind in ('goal', 'open')"""
     return rows.column(sql, id=ident)

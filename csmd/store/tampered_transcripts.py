@@ -26,7 +26,7 @@ def is_tampered(rows: Rows, name: str) -> bool:
 
 
 def _sessions_read_since(rows: Rows, name: str, at: str) -> list[tuple[int, str]]:
-    """(row key, id) of the sessions whose transcript has this file name and was read after a time.
+    """Returns (row key, id) of the sessions whose transcript has this file name and was read after a time.
 
     SQLite compares the names: hashing twenty thousand of them would block the writer for longer than a hook waits.
     """

@@ -75,7 +75,7 @@ _SHARE = """select s.project_seq, s.name, s.readers, coalesce(w.name, '') from t
 
 
 def find_team(rows: Rows) -> TeamRow | None:
-    """The joined server, or None."""
+    """Returns the joined server, or None."""
     return rows.read_one(TeamRow, f"select {_TEAM} from team t")  # noqa: S608
 
 
@@ -113,17 +113,17 @@ def record_failure(rows: Rows, failure: str, *, at: str) -> None:
 
 
 def list_shares(rows: Rows) -> list[Share]:
-    """The shared projects by name."""
+    """Returns the shared projects by name."""
     return rows.read(Share, f"{_SHARE} order by s.name")
 
 
 def names_for_team(rows: Rows) -> frozenset[str]:
-    """The names that the team may know the projects here by: names of shares, and remotes."""
+    """Returns the names that the team may know the projects here by: names of shares, and remotes."""
     return rows.distinct("select name from team_shares union select remote from projects where remote <> ''")
 
 
 def find_remote(rows: Rows, project: int) -> str:
-    """The remote of a project, by which colleagues know it; "" if there is none."""
+    """Returns the remote of a project, by which colleagues know it; "" if there is none."""
     return rows.text("select remote from projects where seq = :seq", seq=project)
 
 
@@ -163,13 +163,13 @@ def _queue(rows: Rows, kind: str, ident: str) -> None:
 
 
 def list_waiting(rows: Rows, *, limit: int) -> list[Waiting]:
-    """The rows that wait to be sent, projects before their contents."""
+    """Returns the rows that wait to be sent, projects before their contents."""
     sql = "select kind, id, changes from team_outbox order by kind desc, id limit :limit"
     return rows.read(Waiting, sql, limit=limit)
 
 
 def count_waiting(rows: Rows) -> int:
-    """The number of rows that wait to be sent."""
+    """Returns the number of rows that wait to be sent."""
     return rows.number("select count(*) from team_outbox")
 
 
@@ -197,7 +197,7 @@ class SharedSession(NamedTuple):
 
 
 def find_shared_memory(rows: Rows, ident: str) -> SharedMemory | None:
-    """One's own memory in a shared project; None for any other."""
+    """Returns the user's own memory in a shared project; None for any other memory."""
     sql = """select m.seq, m.project_seq from memories m join team_shares s on s.project_seq = m.project_seq
         where m.id = :id and m.twin_of = 0 and m.seq not in (select memory_seq from team_memories)"""
     return rows.read_one(SharedMemory, sql, id=ident)
@@ -210,7 +210,7 @@ def is_colleagues(rows: Rows, ident: str) -> bool:
 
 
 def find_shared_session(rows: Rows, ident: str) -> SharedSession | None:
-    """A session of a shared project; None for any other."""
+    """Returns a session of a shared project; None for any other."""
     sql = """select n.seq, n.project_seq, n.parent, n.host, n.last_at
         from sessions n join team_shares s on s.project_seq = n.project_seq where n.id = :id"""
     return rows.read_one(SharedSession, sql, id=ident)
@@ -220,12 +220,12 @@ def find_shared_session(rows: Rows, ident: str) -> SharedSession | None:
 
 
 def list_places(rows: Rows) -> list[Place]:
-    """The colleagues' projects that are received here."""
+    """Returns the colleagues' projects that are received here."""
     return rows.read(Place, f"select {_PLACE} from team_places p order by p.seq")  # noqa: S608
 
 
 def find_project(rows: Rows, name: str, *, workspace: str) -> int | None:
-    """The row of the project that the team knows by a name: one shared by it, or the only one with this remote.
+    """Returns the row of the project that the team knows by a name: one shared by it, or the only one with this remote.
 
     A project in a workspace there matches only a project in the same workspace here.
     """
@@ -254,7 +254,7 @@ def delete_place(rows: Rows, place: Place) -> None:
 
 
 def find_memory(rows: Rows, place: Place, remote_id: str) -> int | None:
-    """The row here of a colleague's memory by its id there."""
+    """Returns the row here of a colleague's memory by its id there."""
     sql = "select memory_seq from team_memories where place_seq = :place and remote_id = :id"
     return rows.key(sql, place=place.seq, id=remote_id)
 
@@ -272,7 +272,7 @@ def record_author(rows: Rows, place: Place, seq: int, remote_id: str) -> None:
 
 
 def count_received(rows: Rows) -> list[tuple[str, int, int]]:
-    """(author, project, memories) of colleagues' projects."""
+    """Returns (author, project, memories) of colleagues' projects."""
     sql = """select p.author, p.project_seq, count(t.memory_seq) from team_places p
         left join team_memories t on t.place_seq = p.seq group by p.author, p.project_seq order by 1, 2"""
     return rows.all(sql)

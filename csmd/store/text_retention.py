@@ -41,7 +41,7 @@ class Room(NamedTuple):
 
 
 def room_used(rows: Rows, *, limit: int) -> Room:
-    """The bytes that the database uses of `limit`."""
+    """Returns the bytes that the database uses of `limit`."""
     return Room(used=live_bytes(rows), limit=limit)
 
 

@@ -45,14 +45,14 @@ class Member(NamedTuple):
 
 
 def due_projects(rows: Rows) -> list[DueProject]:
-    """The projects whose topics are to be computed again."""
+    """Returns the projects whose topics are to be computed again."""
     sql = """select p.seq, p.topics_due, (select count(*) from memories m where m.project_seq = p.seq)
         from projects p where p.topics_due > 0 order by p.seq"""
     return rows.read(DueProject, sql)
 
 
 def newest_memories(rows: Rows, project: int, *, limit: int) -> list[tuple[int, str, str]]:
-    """(row key, text, session) of a project's newest memories, without twins and archived ones."""
+    """Returns (row key, text, session) of a project's newest memories, without twins and archived ones."""
     sql = """select seq, text, session_id
         from memories where project_seq = :project and twin_of = 0 and tier <> 'archive' order by seq desc limit :limit"""
     newest = rows.all(sql, project=project, limit=limit)
@@ -66,7 +66,7 @@ TagChange = tuple[int, str, float | None]
 def changed_tags(
     rows: Rows, project: int, tags: Iterable[tuple[int, str, float]], *, since: int = 0
 ) -> list[TagChange]:
-    """The differences between the stored tags of the rule and these (memory, topic, weight) of a project.
+    """Returns the differences between the stored tags of the rule and these (memory, topic, weight) of a project.
 
     Memories before the row key `since` were not read and keep their tags.
     """
@@ -118,7 +118,7 @@ def tag_memory(rows: Rows, memory_seq: int, name: str, *, by: str, weight: float
 
 
 def ensure_topic(rows: Rows, project: int, name: str) -> int:
-    """The row key of a project's topic, created if it is new."""
+    """Returns the row key of a project's topic, created if it is new."""
     rows.insert("topics", "on conflict do nothing", project_seq=project, name=name)
     sql = "select seq from topics where project_seq = :project and name = :name"
     return rows.number(sql, project=project, name=name)
@@ -144,7 +144,7 @@ def move_tags(rows: Rows, memory_seq: int, project: int) -> None:
 
 
 def topics_of_memories(rows: Rows, seqs: Sequence[int]) -> dict[int, list[TopicTag]]:
-    """The topics of some memories: first those set on request, then the most specific."""
+    """Returns the topics of some memories: first those set on request, then the most specific."""
     sql = f"""select x.memory_seq, t.name, x.by_whom, x.weight from memory_topics x join topics t on t.seq = x.topic_seq
         where {in_keys("x.memory_seq", seqs)} and x.weight > 0 order by x.memory_seq,
         case x.by_whom when 'person' then 0 when 'assistant' then 1 else 2 end, x.weight desc, t.name"""  # noqa: S608
@@ -153,7 +153,7 @@ def topics_of_memories(rows: Rows, seqs: Sequence[int]) -> dict[int, list[TopicT
 
 
 def list_topics(rows: Rows, projects: Sequence[int] | None) -> list[tuple[int, str, int, str]]:
-    """(project, name, memories, last confirmation) of the topics of some projects (None: all), the largest first."""
+    """Returns (project, name, memories, last confirmation) of topics in some projects (None: all), largest first."""
     sql = f"""select m.project_seq, t.name, count(*), max(m.confirmed_at)
         from memory_topics x join topics t on t.seq = x.topic_seq join memories m on m.seq = x.memory_seq
         where x.weight > 0 and m.superseded_by = '' and m.twin_of = 0 and {in_keys("m.project_seq", projects)}
@@ -162,7 +162,7 @@ def list_topics(rows: Rows, projects: Sequence[int] | None) -> list[tuple[int, s
 
 
 def list_members(rows: Rows, name: str, projects: Sequence[int] | None) -> dict[int, Member]:
-    """The memories of some projects (None: all) with a topic, by row key."""
+    """Returns the memories of some projects (None: all) with a topic, by row key."""
     # A memory's topics are its project's; `cross join` keeps SQLite from starting with all memories.
     sql = f"""select m.seq, m.id, m.text, x.by_whom, x.weight, m.superseded_by, m.pinned, m.confidence
         from topics t cross join memory_topics x

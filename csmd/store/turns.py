@@ -56,6 +56,7 @@ def is_placeholder(text: str) -> bool:
 
 
 def stored_bytes(text: str) -> int:
+    """Returns the bytes of a turn's text that count towards its session's room; 0 for a placeholder."""
     return 0 if is_placeholder(text) else display.count_bytes(text)
 
 
@@ -340,7 +341,7 @@ def stream_turns(
     kinds: Sequence[TurnKind] = (),
     written: bool = False,
 ) -> list[StoredTurn]:
-    """A conversation's turns in order, past the ordinal `after` up to `upto`, of all kinds or of `kinds`.
+    """Returns a conversation's turns in order, past the ordinal `after` up to `upto`, of all kinds or of `kinds`.
 
     `written` excludes turns that only a hook reported: their speaker is unproven.
     """
@@ -351,7 +352,7 @@ def stream_turns(
 
 
 def _quoted(names: Iterable[str]) -> str:
-    """csmd's own names (kinds of turns, tools) as SQL literals."""
+    """Returns csmd's own names (kinds of turns, tools) as SQL literals."""
     return ", ".join(f"'{name}'" for name in sorted(names))
 
 
@@ -396,7 +397,7 @@ class Call(NamedTuple):
 def tool_calls(
     rows: Rows, session_seq: int, *, after: int, tools: Collection[str], holding: Mapping[str, str]
 ) -> list[Call]:
-    """The calls of `tools` in a session's transcript past the ordinal `after`, in order.
+    """Returns the calls of `tools` in a session's transcript past the ordinal `after`, in order.
 
     A call of a tool in `holding` must match its pattern (SQL like).
     """
@@ -420,7 +421,7 @@ def tool_calls(
 
 
 def last_tool_inputs(rows: Rows, session_id: str, tools: Collection[str], *, back: int, limit: int) -> list[str]:
-    """The inputs of calls of these tools in a session's last `back` turns, the latest first, at most `limit`."""
+    """Returns the inputs of the latest calls of these tools in a session's last `back` turns, the latest first."""
     sql = f"""select t.text from sessions s
         join session_turn st on st.session_seq = s.seq join turns t on t.seq = st.turn_seq where s.id = :session
         and st.ordinal > (select max(o.ordinal) from session_turn o where o.session_seq = s.seq) - :back
@@ -431,7 +432,7 @@ def last_tool_inputs(rows: Rows, session_id: str, tools: Collection[str], *, bac
 def filter_quotable(
     rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, hashed: Callable[[str], str]
 ) -> set[int]:
-    """Those of some turns (row keys) that may be quoted to a session, as their transcripts have them.
+    """Returns those of some turns (row keys) that may be quoted to a session, as their transcripts have them.
 
     Excluded are turns of unknown speakers (reported only by a hook, or in a transcript that a tool wrote; `hashed`
     returns a name's keyed hash), turns in the session's own context (listed at `since` or later, a fork's copies too),
@@ -451,7 +452,7 @@ def filter_quotable(
 
 
 def text_of(rows: Rows, uuid: str) -> str:
-    """The present text of a turn; "" if it is gone."""
+    """Returns the present text of a turn; "" if it is gone."""
     return rows.text("select text from turns where uuid = :uuid", uuid=uuid)
 
 
@@ -472,7 +473,7 @@ class CutTurn(NamedTuple):
 
 
 def find_cut(rows: Rows, seqs: Sequence[int]) -> list[CutTurn]:
-    """Those of these turns (row keys) that are a tool's or not stored whole."""
+    """Returns those of these turns (row keys) that are a tool's or not stored whole."""
     sql = f"""select t.seq, t.uuid, t.kind, t.text, t.at, t.tool_name, t.tool_id,
         coalesce(t.dropped, 0), t.gone, case when s.parent = '' then s.id else s.parent end, t.project_seq
         from turns t join sessions s on s.seq = t.session_seq where {in_keys("t.seq", seqs)}
@@ -483,7 +484,7 @@ def find_cut(rows: Rows, seqs: Sequence[int]) -> list[CutTurn]:
 
 
 def latest_prompts(rows: Rows, *, limit: int) -> list[str]:
-    """The user's latest prompts, the newest first."""
+    """Returns the user's latest prompts, the newest first."""
     sql = "select substr(text, 1, 600) from turns where kind = 'user' order by seq desc limit :limit"
     return rows.column(sql, limit=limit)
 
@@ -503,19 +504,19 @@ _USER_PROMPTS = """select t.seq, t.uuid, t.project_seq, t.at, substr(t.text, 1, 
 
 
 def prompts_after(rows: Rows, seq: int, *, limit: int) -> list[UserPrompt]:
-    """The next prompts of transcripts past a row key, in order."""
+    """Returns the next prompts of transcripts past a row key, in order."""
     sql = f"{_USER_PROMPTS} and t.seq > :seq order by t.seq limit :limit"
     return rows.read(UserPrompt, sql, seq=seq, limit=limit)
 
 
 def prompts_since(rows: Rows, at: str, *, project: int, limit: int) -> list[UserPrompt]:
-    """The prompts of a project (0: all) after a time, the latest first."""
+    """Returns the prompts of a project (0: all) after a time, the latest first."""
     sql = f"{_USER_PROMPTS} and t.at > :at and (:project = 0 or t.project_seq = :project) order by t.seq desc limit :limit"
     return rows.read(UserPrompt, sql, at=at, project=project, limit=limit)
 
 
 def quote_of(rows: Rows, uuid: str) -> Quote | None:
-    """A quoted turn; None if it is gone."""
+    """Returns a quoted turn; None if it is gone."""
     sql = """select t.uuid, t.kind, t.text, t.at, s.id, t.project_seq
         from turns t join sessions s on s.seq = t.session_seq where t.uuid = :uuid and t.searchable = 1"""
     return rows.read_one(Quote, sql, uuid=uuid)
@@ -543,7 +544,7 @@ class FailureTurn(NamedTuple):
 
 
 def list_work(rows: Rows, project: int, *, sessions: int) -> list[WorkItem]:
-    """The files, commits and branches in the last digests of a project's latest sessions, the latest session first."""
+    """Returns the files, commits and branches in the last digests of a project's latest sessions, the latest first."""
     sql = """select s.id, i.kind, i.text, i.uuid, s.cwd, p.root
         from (select seq, id, cwd, last_at, project_seq from sessions where project_seq = :project and parent = ''
         and host <> 'probe' order by last_at desc, seq desc limit :limit) s join projects p on p.seq = s.project_seq
@@ -554,7 +555,7 @@ def list_work(rows: Rows, project: int, *, sessions: int) -> list[WorkItem]:
 
 
 def failure_turns(rows: Rows, error_seq: int, project: int, *, limit: int) -> list[FailureTurn]:
-    """The turns of a project that show errors or fixes, the earliest first."""
+    """Returns the turns of a project that show errors or fixes, the earliest first."""
     sql = """select case when s.parent = '' then s.id else s.parent end, t.uuid, 0, '', '', x.at, t.seq
         from error_seen x join turns t on t.seq = x.turn_seq join sessions s on s.seq = x.session_seq
         where x.error_seq = :error and t.project_seq = :project union all select case when s.parent = '' then s.id
@@ -568,6 +569,6 @@ def failure_turns(rows: Rows, error_seq: int, project: int, *, limit: int) -> li
 
 
 def directory_of(rows: Rows, turn_seq: int) -> str:
-    """The directory in which a turn was said; "" if unknown."""
+    """Returns the directory in which a turn was said; "" if unknown."""
     sql = "select d.path from turns t join directories d on d.seq = t.directory_seq where t.seq = :seq"
     return rows.text(sql, seq=turn_seq)

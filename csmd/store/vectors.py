@@ -36,7 +36,7 @@ _WORDS = {
 
 
 def vector_table(kind: str, model_seq: int) -> str:
-    """The vec0 table of one model's vectors for memories or passages."""
+    """Returns the vec0 table of one model's vectors for memories or passages."""
     if kind not in VECTOR_KINDS:
         raise StoreError(f"no vectors are kept for {kind!r}")
     return f"vec_{kind}_{int(model_seq)}"
@@ -61,7 +61,7 @@ def create_vector_tables(rows: Rows, model_seq: int, dim: int) -> None:
 
 
 def ensure_model(rows: Rows, name: str, dim: int, *, now: str) -> int:
-    """The row key of an embedding model, whose tables are created if it is new.
+    """Returns the row key of an embedding model, whose tables are created if it is new.
 
     Raises StoreError if the model of that name has vectors of another length.
     """
@@ -80,7 +80,7 @@ def ensure_model(rows: Rows, name: str, dim: int, *, now: str) -> int:
 
 
 def find_model(rows: Rows, name: str) -> int | None:
-    """The row key of a model with vectors, or None."""
+    """Returns the row key of a model with vectors, or None."""
     return rows.key("select seq from vector_models where name = :name", name=name)
 
 
@@ -88,7 +88,7 @@ def find_model(rows: Rows, name: str) -> int | None:
 
 
 def vector_signs(vector: bytes) -> bytes:
-    """One bit for each of a vector's signed bytes, 1 above zero."""
+    """Returns one bit for each of a vector's signed bytes, 1 above zero."""
     bits = sum(1 << at for at, number in enumerate(vector) if 0 < number < 128)
     return bits.to_bytes((len(vector) + 7) // 8, "little")
 
@@ -124,7 +124,7 @@ def _read_vector(rows: Rows, kind: str, model_seq: int, seq: int) -> bytes | Non
 
 
 def read_backlog(rows: Rows, kind: str, model: int, *, limit: int) -> list[tuple[int, int, str]]:
-    """(row key, project, text) of the next rows without a vector of this model, first those that had one."""
+    """Returns (row key, project, text) of the next rows without a vector of this model, first those that had one."""
     selected = f"select p.seq, p.project_seq, {_WORDS[kind]}"
     sql = f"""{selected} join embed_again a on a.row_seq = p.seq
         where a.model_seq = :model and a.kind = :kind order by a.row_seq limit :limit"""
@@ -134,7 +134,7 @@ def read_backlog(rows: Rows, kind: str, model: int, *, limit: int) -> list[tuple
 
 
 def count_waiting(rows: Rows, model: int | None) -> int:
-    """The number of rows that wait for a vector of this model."""
+    """Returns the number of rows that wait for a vector of this model."""
     counted = ((f"select count(*) from ({waiting})", values) for waiting, values in _waiting_queries(rows, model))  # noqa: S608
     return sum(rows.number(sql, **values) for sql, values in counted)
 
@@ -145,7 +145,7 @@ def has_waiting(rows: Rows, model: int | None) -> bool:
 
 
 def _waiting_queries(rows: Rows, model: int | None) -> list[tuple[str, dict[str, int]]]:
-    """Queries for the rows that wait for a vector of a model, with their values."""
+    """Returns queries for the rows that wait for a vector of a model, with their values."""
     again = "select 1 from embed_again where kind in ('memory', 'passage') and model_seq = :model"
     return [(again, {"model": model or 0})] + [
         (f"select 1 from {table} where seq > :after", {"after": embedded_up_to(rows, kind, model)})  # noqa: S608
@@ -154,7 +154,7 @@ def _waiting_queries(rows: Rows, model: int | None) -> list[tuple[str, dict[str,
 
 
 def embedded_up_to(rows: Rows, kind: str, model: int | None) -> int:
-    """The row key up to which rows of a kind have vectors of a model."""
+    """Returns the row key up to which rows of a kind have vectors of a model."""
     return 0 if model is None else cursors.read_cursor(rows, f"embed-{kind}", str(model))
 
 
@@ -211,13 +211,13 @@ def move_passages(rows: Rows, turn_seq: int, project: int) -> None:
 
 
 def vectors_of_row(rows: Rows, kind: str, row_seq: int, *, model: int) -> list[bytes]:
-    """The vectors of a row by one model."""
+    """Returns the vectors of a row by one model."""
     own = [_read_vector(rows, kind, model, seq) for seq, of in _keys_of_row(rows, kind, row_seq) if of == model]
     return [vector for vector in own if vector is not None]
 
 
 def parts_of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[str, int, int, bytes]]:
-    """(model's name, start, end, vector) of every part of a row, of every model."""
+    """Returns (model's name, start, end, vector) of every part of a row, of every model."""
     sql = """select v.seq, v.model_seq, n.name, v.start_at, v.end_at from vectors v join vector_models n
         on n.seq = v.model_seq where v.kind = :kind and v.row_seq = :row order by n.name, v.start_at"""
     parts = rows.all(sql, kind=kind, row=row_seq)
@@ -226,7 +226,7 @@ def parts_of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[str, int, in
 
 
 def _keys_of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[int, int]]:
-    """(row key, model) of a row's vectors."""
+    """Returns (row key, model) of a row's vectors."""
     return rows.all("select seq, model_seq from vectors where kind = :kind and row_seq = :row", kind=kind, row=row_seq)
 
 
@@ -267,7 +267,7 @@ def reset_vectors(rows: Rows) -> None:
 def vector_hits(
     rows: Rows, kind: str, model_seq: int, vector: bytes, *, projects: Sequence[int] | None, limit: int
 ) -> list[Row]:
-    """(row key, start, end, squared distance) of the rows nearest to `vector` in `projects` (None: all)."""
+    """Returns (row key, start, end, squared distance) of the rows nearest to `vector` in `projects` (None: all)."""
     table = vector_table(kind, model_seq)
     hits: list[Row] = []
     for project in [None] if projects is None else projects:
@@ -294,7 +294,7 @@ def vector_hits(
 
 
 def distances(rows: Rows, kind: str, model: int, vector: bytes, row_seqs: Sequence[int]) -> dict[int, float]:
-    """Row key -> squared distance of its nearest vector from `vector`, of those of these rows with a vector."""
+    """Returns the squared distance from `vector` to the nearest vector of each of these rows that has one."""
     sql = f"""select v.row_seq, min(vec_distance_l2(t.embedding, vec_int8(:vector)))
         from vectors v cross join {vector_table(kind, model)} t on t.rowid = v.seq
         where v.kind = :kind and v.row_seq {IS_LISTED} and v.model_seq = :model group by v.row_seq"""  # noqa: S608
@@ -306,7 +306,7 @@ def distances(rows: Rows, kind: str, model: int, vector: bytes, row_seqs: Sequen
 
 
 def find_problems(rows: Rows) -> list[str]:
-    """Vectors without a row or in another project's partition, and rows without their vector; empty if sound."""
+    """Lists vectors without a row or in a wrong partition, and rows without their vector; empty if sound."""
     return [
         problem
         for model in rows.column("select seq from vector_models order by seq")

@@ -13,7 +13,7 @@ WORKSPACE_KIND = "workspace"
 
 
 def ensure(rows: Rows, name: str, *, now: str) -> int:
-    """The row of a workspace, created if it is new."""
+    """Returns the row of a workspace, created if it is new."""
     seq = find_workspace(rows, name)
     if seq is not None:
         return seq
@@ -23,7 +23,7 @@ def ensure(rows: Rows, name: str, *, now: str) -> int:
 
 
 def find_workspace(rows: Rows, name: str) -> int | None:
-    """The row of a workspace, or None."""
+    """Returns the row of a workspace, or None."""
     return rows.key("select seq from projects where key = :key", key=f"workspace:{name}")
 
 
@@ -51,7 +51,7 @@ def join(rows: Rows, workspace: int, project: int) -> int:
 
 
 def projects_below(rows: Rows, root: str) -> list[int]:
-    """The projects below a directory that are in no workspace."""
+    """Returns the projects below a directory that are in no workspace."""
     sql = """select seq from projects where workspace_seq = 0 and merged_into = 0 and seq > 0 and kind <> 'workspace'
         and substr(root, 1, length(cast(:root as text)) + 1) = cast(:root as text) || '/' order by seq"""
     return rows.column(sql, root=root)
@@ -66,7 +66,7 @@ def leave(rows: Rows, project: int, *, key: bytes) -> None:
 
 
 def list_members(rows: Rows, workspace: int) -> list[int]:
-    """The projects of a workspace."""
+    """Returns the projects of a workspace."""
     return rows.column("select seq from projects where workspace_seq = :w order by seq", w=workspace)
 
 
@@ -102,7 +102,7 @@ def has_lenses(rows: Rows) -> bool:
 
 
 def find_lens(rows: Rows, seq: int) -> Lens | None:
-    """A lens by its row, or None."""
+    """Returns a lens by its row, or None."""
     name = rows.value("select name from projects where seq = :seq and kind = 'workspace'", seq=seq)
     if name is None:
         return None
@@ -120,7 +120,7 @@ def find_lens(rows: Rows, seq: int) -> Lens | None:
 
 
 def list_lenses(rows: Rows) -> list[Lens]:
-    """Every lens that is not empty, by name."""
+    """Returns every lens that is not empty, by name."""
     seqs = rows.column("select seq from projects where kind = 'workspace' order by name")
     return [each for seq in seqs if (each := find_lens(rows, seq)) and not each.is_empty]
 
@@ -141,7 +141,7 @@ def remove_topic(rows: Rows, lens: int, name: str) -> bool:
 
 
 def lens_topic_ids(rows: Rows, lens: int) -> frozenset[str]:
-    """The ids of the memories with a topic of a lens, and of the turns that state them."""
+    """Returns the ids of the memories with a topic of a lens, and of the turns that state them."""
     about = (
         "lens_topics l join topics t on t.name = l.name join memory_topics x on x.topic_seq = t.seq and x.weight > 0 "
         "join memories m on m.seq = x.memory_seq"
@@ -181,7 +181,7 @@ class ProjectSummary:
 
 
 def list_projects(rows: Rows) -> list[ProjectSummary]:
-    """Every project, the one with the latest turn first."""
+    """Returns every project, the one with the latest turn first."""
     places = rows.grouped("select project_seq, path, why from aliases order by created_at, path")
     merged = rows.grouped("select merged_into, root from projects where merged_into > 0 order by root")
     sql = """select p.seq, substr(p.key, 1, :length), p.name, p.root, p.kind, p.remote, coalesce(w.name, ''),
@@ -203,7 +203,7 @@ def list_projects(rows: Rows) -> list[ProjectSummary]:
 
 
 def list_workspaces(rows: Rows) -> list[tuple[str, int, int]]:
-    """(name, projects, memories that apply everywhere in it) of every workspace, by name."""
+    """Returns (name, projects, memories that apply everywhere in it) of every workspace, by name."""
     sql = """select w.name, (select count(*) from projects p where p.workspace_seq = w.seq), (select count(*)
         from memories m where m.project_seq = w.seq) from projects w
         where w.kind = 'workspace' and not (exists (select 1 from projects p where p.lens_seq = w.seq)
@@ -212,7 +212,7 @@ def list_workspaces(rows: Rows) -> list[tuple[str, int, int]]:
 
 
 def find_projects(rows: Rows, word: str) -> list[tuple[int, str]]:
-    """(row key, root) of the projects with this name, end of the root, or beginning of the id."""
+    """Returns (row key, root) of the projects with this name, end of the root, or beginning of the id."""
     sql = """select seq, root from projects where seq > 0 and kind <> 'workspace'
         and (name = :word or (:titled = 1 and length(root) > length(cast(:word as text)) and substr(root,
         length(root) - length(cast(:word as text))) = '/' || :word) or (length(cast(:word as text)) >= :least
@@ -221,18 +221,18 @@ def find_projects(rows: Rows, word: str) -> list[tuple[int, str]]:
 
 
 def project_at_path(rows: Rows, path: str) -> int | None:
-    """The project shown with this path, merged or missing ones included; None if there is none."""
+    """Returns the project shown with this path, merged or missing ones included; None if there is none."""
     sql = "select seq from projects where root = :path and seq > 0 and root <> '' order by part_of desc, seq limit 1"
     return rows.key(sql, path=path)
 
 
 def merged_into(rows: Rows, project: int) -> int:
-    """The project that a project was merged into; 0 for none."""
+    """Returns the project that a project was merged into; 0 for none."""
     return rows.number("select merged_into from projects where seq = :seq", seq=project)
 
 
 def root_of(rows: Rows, project: int) -> str:
-    """The directory that a project is shown with."""
+    """Returns the directory that a project is shown with."""
     return rows.text("select root from projects where seq = :seq", seq=project)
 
 
@@ -253,5 +253,5 @@ def copy_workspace(rows: Rows, project: int, as_that_of: int) -> None:
 
 
 def list_directories(rows: Rows) -> list[tuple[str, int]]:
-    """(directory, project) of every directory in which something was said."""
+    """Returns (directory, project) of every directory in which something was said."""
     return rows.all("select path, project_seq from directories order by seq")
