@@ -22,9 +22,10 @@ STORE = Path(csmd.__file__).parent / "store"
 #: These have a twin for another backend, or none of their own SQL to share.
 BACKENDS_OWN = {
     "sqlite.py",
+    "cipher.py",
     "fulltext.py",
     "core.py",
-    "migrate.py",
+    "schema_migrations.py",
     "backup.py",
     "recovery.py",
     "integrity.py",

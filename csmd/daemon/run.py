@@ -130,7 +130,7 @@ def await_key(paths: Paths, stop: StopPipe, address: str) -> None:
         paths.waits_mark.unlink(missing_ok=True)
 
 
-def _ask_for_key(stop: StopPipe, record: keys.Record) -> bytes:
+def _ask_for_key(stop: StopPipe, record: keys.EncryptionRecord) -> bytes:
     """Reads the key in a process of its own: a keyring may ask the user first, and its libraries are large."""
     until = time.monotonic() + KEY_TIMEOUT_S
     command = [sys.executable, "-P", "-m", "csmd.daemon.encrypt", "key"]
@@ -143,8 +143,8 @@ def _ask_for_key(stop: StopPipe, record: keys.Record) -> bytes:
                 break
             if stop.has_signal or time.monotonic() > until:
                 child.kill()
-    key = keys.from_text(str(answer.get("key", "")))
-    if key is None or keys.digest_of(key) != record.digest:
+    key = keys.parse_key(str(answer.get("key", "")))
+    if key is None or keys.digest_key(key) != record.digest:
         what = answer.get("what") or "the keyring or file with the key of the database did not answer"
         raise KeyMissing(what, hint=answer.get("hint") or "unlock the keyring; `csmd encrypt status` asks it again")
     return key

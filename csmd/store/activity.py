@@ -108,7 +108,7 @@ def record_size(rows: Rows, day: str) -> bool:
     added = rows.value(sql, day=day, bytes=live_bytes(rows))
     if added is None:
         return False
-    rows.keep_newest("sizes", "day", "day", most=MAX_SIZE_DAYS)
+    rows.keep_newest("sizes", "day", "day", limit=MAX_SIZE_DAYS)
     return True
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from csmd.store.sqlite import Rows, as_value, in_keys
+from csmd.store.row_values import as_value
+from csmd.store.sqlite import Rows, in_keys
 
 
 class FeedRow(NamedTuple):

@@ -19,8 +19,9 @@ import apsw
 
 from csmd import wire
 from csmd.errors import BadInput, Damaged, StoreError
-from csmd.store import activity, files, migrate, sqlite
-from csmd.store.sqlite import REPAIR_HINT, Rows, apply_key, as_store_error, close_quietly, open_rows
+from csmd.store import activity, cipher, files, schema_migrations, sqlite
+from csmd.store.cipher import apply_key
+from csmd.store.sqlite import REPAIR_HINT, Rows, as_store_error, close_quietly, open_rows
 
 FOLDER = "backups"
 #: The directory in the home where a new database is made: its rename must not cross disks.
@@ -164,9 +165,9 @@ def examine(path: Path, *, vfs: str = "") -> dict[str, int]:
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
     with open_rows(path, readonly=True, vfs=vfs) as rows:
-        if not migrate.is_csmd_database(rows):
+        if not schema_migrations.is_csmd_database(rows):
             raise BadInput(f"{path} is a database of another program")
-        migrate.find_pending(rows)
+        schema_migrations.find_pending(rows)
         wrong = [str(text) for (text,) in rows.all("pragma quick_check(1)") if text != "ok"]
         if wrong:
             raise Damaged(f"{path} is damaged: {wrong[0]}", hint="try another backup: csmd backup list")
@@ -177,7 +178,7 @@ def convert(source: Path, target: Path, *, encrypted: bool) -> None:
     """Writes `source`, which no process has open, to `target`, encrypted or plain, and compares the two."""
     os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     with open_rows(source, readonly=False, inspect_only=True) as rows:
-        sqlite.copy_into(rows.connection, target, encrypted=encrypted)
+        cipher.copy_into(rows.connection, target, encrypted=encrypted)
         before = sqlite.row_counts(rows)
     with open_rows(target, readonly=True) as rows:
         wrong = [text for (text,) in rows.all("pragma quick_check(1)") if text != "ok"]
@@ -188,10 +189,10 @@ def convert(source: Path, target: Path, *, encrypted: bool) -> None:
 
 def convert_if_needed(path: Path) -> Path:
     """Returns `path`, or a copy next to it, encrypted or plain as this home's databases are."""
-    if sqlite.is_encrypted_file(path) == sqlite.encrypts_new():
+    if cipher.is_encrypted_file(path) == cipher.encrypts_new():
         return path
     target = path.with_name("converted.db")
-    convert(path, target, encrypted=sqlite.encrypts_new())
+    convert(path, target, encrypted=cipher.encrypts_new())
     return target
 
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from csmd.knowledge import Candidate, Evidence
-from csmd.store.sqlite import Rows, as_value, column_values, columns, in_keys
+from csmd.store.row_values import as_value, column_values, columns
+from csmd.store.sqlite import Rows, in_keys
 from csmd.vocabulary import CandidateKind, CandidateStatus
 
 #: The source of candidates from edited pages: removed lines, and wordings that an assistant wrote.

@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from csmd.privacy.fingerprints import PURGED
-from csmd.store.sqlite import Rows, column_values, columns, in_keys
+from csmd.store.row_values import column_values, columns
+from csmd.store.sqlite import Rows, in_keys
 
 #: Value of `awaits`: a turn of the session changed, so the items must be rebuilt.
 AWAITS_REBUILD = "again"

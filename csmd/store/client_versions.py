@@ -18,7 +18,7 @@ def record_versions(rows: Rows, latest: Mapping[str, str]) -> None:
         then excluded.last_at else clients.last_at end"""
     for version, at in latest.items():
         rows.insert("clients", conflict, version=version, last_at=at)
-    rows.keep_newest("clients", "version", "last_at", most=MAX_VERSIONS)
+    rows.keep_newest("clients", "version", "last_at", limit=MAX_VERSIONS)
 
 
 def versions_since(rows: Rows, at: str) -> dict[str, str]:
@@ -31,7 +31,7 @@ def versions_since(rows: Rows, at: str) -> dict[str, str]:
 def record_other_directory(rows: Rows, path: str, *, at: str) -> None:
     """Records a configuration directory that a hook named and csmd does not read."""
     rows.upsert("elsewhere", "path", path=path, last_at=at)
-    rows.keep_newest("elsewhere", "path", "last_at", most=MAX_DIRECTORIES)
+    rows.keep_newest("elsewhere", "path", "last_at", limit=MAX_DIRECTORIES)
 
 
 def list_other_directories(rows: Rows) -> dict[str, str]:

@@ -25,7 +25,8 @@ import apsw
 
 from csmd.errors import Damaged, Displaced, IndexDamaged, Refused, SchemaTooNew, StoreError
 from csmd.paths import is_there
-from csmd.store import backup, migrate
+from csmd.store import backup, schema_migrations
+from csmd.store.cipher import has_key
 from csmd.store.sqlite import (
     BUSY_TIMEOUT_MS,
     REPAIR_HINT,
@@ -34,7 +35,6 @@ from csmd.store.sqlite import (
     cleanse,
     close_quietly,
     connect,
-    has_key,
     open_rows,
 )
 
@@ -135,7 +135,7 @@ class Store:
             writer = opening(readonly=False)
             rows = Rows(writer)
             self.is_encrypted = has_key(writer)
-            self.migrated = migrate.migrate(rows, now=now, backup=backup.pre_migration_path(path))
+            self.migrated = schema_migrations.migrate(rows, now=now, backup=backup.pre_migration_path(path))
             self.hash_key = _hash_key(rows, path)
             self._maintenance = opening(readonly=False)
             self._maintenance.set_busy_timeout(CHECKPOINT_PATIENCE_MS)
@@ -380,7 +380,7 @@ class Store:
         left = None if task.deadline_at is None else task.deadline_at - time.monotonic()
         try:
             # The deadline is inside: an interrupted rollback would leave the lane in this transaction.
-            with rows.transaction(write=False), rows.within(left):
+            with rows.transaction(write=False), rows.deadline(left):
                 result = task.run(rows)
         except BaseException as error:  # noqa: BLE001 - given to whoever waits for it
             task.future.set_exception(self._record_failure(error))
@@ -418,9 +418,9 @@ def _file_identity(path: Path) -> tuple[int, int, int, int]:
 
 
 def _refuse_newer(rows: Rows, path: Path) -> None:
-    """Raises SchemaTooNew, naming a usable backup, for a newer csmd's database; otherwise as `migrate.find_pending`."""
+    """Raises SchemaTooNew, naming a usable backup, for a newer csmd's database; otherwise as `schema_migrations.find_pending`."""
     try:
-        migrate.find_pending(rows)
+        schema_migrations.find_pending(rows)
     except SchemaTooNew as error:
         copy = backup.find_newest_compatible(path)
         if copy is None:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from csmd.hook_events import EVENTS
 from csmd.hosts.tool_calls import TODO_LIST
 from csmd.store import cursors
-from csmd.store.sqlite import Rows, columns, in_keys
+from csmd.store.row_values import columns
+from csmd.store.sqlite import Rows, in_keys
 
 #: Stages that read digests; their cursors are deleted with a digest, so that their results are made again.
 DIGEST_STAGE = "digest"

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
 from csmd.store import cursors
-from csmd.store.sqlite import Rows, columns, in_keys
+from csmd.store.row_values import columns
+from csmd.store.sqlite import Rows, in_keys
 
 #: undoing: its rows are restored, its files not yet.
 State = Literal["running", "done", "failed", "cancelled", "undoing", "undone"]

@@ -23,7 +23,8 @@ from csmd.store import (
     topics,
     workspaces,
 )
-from csmd.store.sqlite import Rows, as_value, in_keys
+from csmd.store.row_values import as_value
+from csmd.store.sqlite import Rows, in_keys
 from csmd.vocabulary import NEVER
 
 #: The columns of a memory itself; references to other rows and counts of days are separate.

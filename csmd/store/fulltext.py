@@ -181,12 +181,12 @@ def _count_from_rarest(rows: Rows, kind: str, terms: Sequence[str]) -> Iterator[
 def count_rows_with(rows: Rows, kind: str, term: str, *, most: int = 0) -> int:
     """Counts the rows with a term (stemmed), up to `most` (0: one more than a search reads)."""
     most = most or MAX_ROWS + 1
-    cached, counted = (rows.of_this_read or {}).get((kind, term), (0, 0))
+    cached, counted = (rows.read_cache or {}).get((kind, term), (0, 0))
     if counted >= most or cached < counted:
         return min(int(cached), most)
     table = FULL_TEXT[kind].table
     sql = f"select count(*) from (select rowid from {table} where {table} match :term limit :most)"  # noqa: S608
     total = rows.number(sql, term=match_expression([term]), most=most)
-    if rows.of_this_read is not None:
-        rows.of_this_read[kind, term] = total, most
+    if rows.read_cache is not None:
+        rows.read_cache[kind, term] = total, most
     return total

@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from csmd.store.sqlite import Rows, columns, in_keys, starts_with
+from csmd.store.row_values import columns
+from csmd.store.sqlite import Rows, in_keys, starts_with
 
 
 class Goal(NamedTuple):

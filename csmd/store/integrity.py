@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from csmd.errors import SchemaTooNew, SchemaTooOld, StoreError
-from csmd.store import migrate, passages, recovery, vectors
+from csmd.store import passages, recovery, schema_migrations, vectors
 from csmd.store.sqlite import Rows, full_text_tables, open_rows
 from csmd.text.display import amount
 
@@ -132,9 +132,9 @@ def inspect(path: Path) -> Inspection:
         return Inspection([f"the database {'is empty' if path.exists() else 'is gone'}"])
     try:
         with open_rows(path, readonly=False) as rows:
-            if not migrate.is_csmd_database(rows):
+            if not schema_migrations.is_csmd_database(rows):
                 return Inspection(["the file is a database of another program"])
-            is_behind = bool(migrate.find_pending(rows))
+            is_behind = bool(schema_migrations.find_pending(rows))
             structure = check_structure(rows)
             if not structure and not rows.has("meta", key="hash_key"):
                 structure = ["the key of the hashes is missing"]

@@ -18,7 +18,8 @@ from csmd.privacy.fingerprints import PURGED
 from csmd.store import row_images, tombstones
 from csmd.store.belief_changes import DREAM
 from csmd.store.row_images import Image
-from csmd.store.sqlite import Rows, columns, in_keys
+from csmd.store.row_values import columns
+from csmd.store.sqlite import Rows, in_keys
 from csmd.store.tombstones import ROWS_PER_PASS
 
 #: Who gave an answer.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from csmd.store.sqlite import Rows, column_values
+from csmd.store.row_values import column_values
+from csmd.store.sqlite import Rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

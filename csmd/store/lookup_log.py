@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from csmd.store import tombstones
-from csmd.store.sqlite import Rows, column_values
+from csmd.store.row_values import column_values
+from csmd.store.sqlite import Rows
 
 #: Rows of each table that are kept at most.
 MAX_ROWS = 50_000

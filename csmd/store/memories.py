@@ -9,7 +9,8 @@ from dataclasses import replace
 from csmd.errors import StoreError
 from csmd.knowledge import Memory, Provenance
 from csmd.store import vectors
-from csmd.store.sqlite import IS_LISTED, Rows, as_value, column_values, columns, in_keys, listed
+from csmd.store.row_values import as_value, column_values, columns
+from csmd.store.sqlite import IS_LISTED, Rows, in_keys, listed
 
 #: Why a memory that is not refuted may still be wrong: it describes code that was edited later.
 EDITED_CODE = "the code that it speaks of was edited later in its session"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from csmd.knowledge import Link, Memory
 from csmd.store import memories
-from csmd.store.sqlite import Rows, column_values
+from csmd.store.row_values import column_values
+from csmd.store.sqlite import Rows
 
 
 def add_link(rows: Rows, link: Link, *, now: str) -> None:

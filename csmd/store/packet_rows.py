@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from csmd.conversation import ObservedTurn
 from csmd.knowledge import Packet, State
-from csmd.store.sqlite import Rows, as_value, column_values, in_keys
+from csmd.store.row_values import as_value, column_values
+from csmd.store.sqlite import Rows, in_keys
 
 #: The stage whose cursors record how far a project's packets were scanned.
 SCAN_STAGE = "scan"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from csmd.store.sqlite import Rows, column_values, columns
+from csmd.store.row_values import column_values, columns
+from csmd.store.sqlite import Rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from csmd.briefs import BriefItem
+from csmd.store.row_values import as_value, columns
 from csmd.store.session_context import CONTEXT_STARTS
-from csmd.store.sqlite import Rows, as_value, columns, in_keys, starts_with
+from csmd.store.sqlite import Rows, in_keys, starts_with
 
 
 def add_receipt(

@@ -17,7 +17,8 @@ import apsw
 from csmd.conversation import Project
 from csmd.errors import StoreError
 from csmd.store import checkpoints, digests, packet_rows, purge, text_columns
-from csmd.store.sqlite import Row, Rows, connect, is_encrypted_file
+from csmd.store.cipher import is_encrypted_file
+from csmd.store.sqlite import Row, Rows, connect
 from csmd.text import tokens
 
 #: Tables that triggers or stages rebuild, so that these read everything again.

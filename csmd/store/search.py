@@ -8,7 +8,8 @@ from typing import NamedTuple
 from csmd.knowledge import Memory
 from csmd.store import memories
 from csmd.store.fulltext import JOIN_SEARCHABLE, count_rows_with, text_hits
-from csmd.store.sqlite import IS_LISTED, Rows, as_value, in_keys, listed, starts_with
+from csmd.store.row_values import as_value
+from csmd.store.sqlite import IS_LISTED, Rows, in_keys, listed, starts_with
 from csmd.vocabulary import TurnKind
 
 #: How many passages are searched for each turn to find.

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple, get_args
 
 from csmd.conversation import ExportedTurn
-from csmd.store.sqlite import Rows, columns, in_keys
+from csmd.store.row_values import columns
+from csmd.store.sqlite import Rows, in_keys
 from csmd.vocabulary import TurnKind
 
 _TURNS = "from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session"

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from csmd.conversation import StoredTurn
 from csmd.knowledge import Provenance, Statement
 from csmd.store import memories
-from csmd.store.sqlite import Rows, as_value, column_values
+from csmd.store.row_values import as_value, column_values
+from csmd.store.sqlite import Rows
 from csmd.vocabulary import Authority
 
 

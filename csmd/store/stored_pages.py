@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from csmd.store import candidates, tombstones
 from csmd.store.page_lines import remove_lines
-from csmd.store.sqlite import Rows, column_values, columns, in_keys
+from csmd.store.row_values import column_values, columns
+from csmd.store.sqlite import Rows, in_keys
 from csmd.store.tombstones import ROWS_PER_PASS
 from csmd.text import markdown, tokens
 

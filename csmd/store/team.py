@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from csmd.store import memories, memory_deletion
-from csmd.store.sqlite import Rows, column_values, columns
+from csmd.store.row_values import column_values, columns
+from csmd.store.sqlite import Rows
 
 #: `readers` of a share for everybody on the server.
 EVERYBODY = "*"

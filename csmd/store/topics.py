@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from csmd.store.sqlite import Rows, as_value, in_keys
+from csmd.store.row_values import as_value
+from csmd.store.sqlite import Rows, in_keys
 
 #: Who tagged a memory.
 RULE = "rule"
