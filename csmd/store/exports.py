@@ -17,9 +17,8 @@ from csmd.store import (
     memories,
     memory_links,
     memory_scenes,
+    memory_snapshots,
     projects,
-    row_images,
-    row_restore,
     topics,
     workspaces,
 )
@@ -49,7 +48,7 @@ def list_exported(rows: Rows, places: Sequence[int] | None) -> list[int]:
 def memory_record(rows: Rows, seq: int) -> dict[str, Any]:
     """Returns everything stored of one memory, as JSON."""
     ident = rows.text("select id from memories where seq = :seq", seq=seq)
-    image = row_images.memory_values(rows, ident)
+    image = memory_snapshots.read_memory(rows, ident)
     assert image is not None
     text, state, more = image
     columns, project = state["columns"], int(state["columns"]["project_seq"])
@@ -157,7 +156,7 @@ def add_annotations(rows: Rows, seq: int, ident: str, item: Mapping[str, Any], *
     `renamed` maps the ids of the records to those that they have here.
     """
     for table in ("symptoms", "refutations"):
-        row_restore.restore_annotations(rows, seq, table, item[table])
+        memory_snapshots.restore_annotations(rows, seq, table, item[table])
     set_scene(rows, seq, item)
     for name, by, weight in item["tags"]:
         topics.tag_memory(rows, seq, name, by=by, weight=weight)

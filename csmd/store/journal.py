@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from csmd import wire
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import row_images, tombstones
+from csmd.store import memory_snapshots, tombstones
 from csmd.store.belief_changes import DREAM
-from csmd.store.row_images import Image
+from csmd.store.memory_snapshots import Snapshot
 from csmd.store.row_values import columns
 from csmd.store.sqlite import Rows, in_keys
 from csmd.store.tombstones import ROWS_PER_PASS
@@ -60,8 +60,8 @@ class ChangedRow(NamedTuple):
     """
 
     seq: int
-    was: Image
-    then: Image
+    was: Snapshot
+    then: Snapshot
     kept: str = ""
 
 
@@ -142,12 +142,12 @@ def _insert_action(
     )
 
 
-def _carry_out(rows: Rows, act: Callable[[], Any], items: Iterable[str]) -> tuple[Any, list[tuple[Image, Image]]]:
+def _carry_out(rows: Rows, act: Callable[[], Any], items: Iterable[str]) -> tuple[Any, list[tuple[Snapshot, Snapshot]]]:
     """Carries out an act; returns its result and each row that it changed, before and after it.
 
     If it changes other rows than `items`, it is rolled back, their images are taken, and it is carried out again.
     """
-    was = {image.item: image for image in row_images.take_images(rows, items)}
+    was = {image.item: image for image in memory_snapshots.take_snapshots(rows, items)}
     rows.connection.execute("savepoint act")
     with _watch(rows) as touched:
         result = act()
@@ -155,11 +155,11 @@ def _carry_out(rows: Rows, act: Callable[[], Any], items: Iterable[str]) -> tupl
     if has_deleted or not idents <= was.keys():
         rows.connection.execute("rollback to act")
         idents |= _find_touched(rows, touched)[0]
-        was |= {image.item: image for image in row_images.take_images(rows, sorted(idents - was.keys()))}
+        was |= {image.item: image for image in memory_snapshots.take_snapshots(rows, sorted(idents - was.keys()))}
         result = act()
     rows.connection.execute("release act")
-    now = row_images.take_images(rows, was)
-    return result, [(was[image.item], image) for image in now if row_images.differs(was[image.item], image)]
+    now = memory_snapshots.take_snapshots(rows, was)
+    return result, [(was[image.item], image) for image in now if memory_snapshots.differs(was[image.item], image)]
 
 
 @contextmanager
@@ -188,13 +188,13 @@ def _find_touched(rows: Rows, touched: Mapping[str, set[int]]) -> tuple[set[str]
     return {*idents, *rows.column(audited)}, has_deleted
 
 
-def _record_rows(rows: Rows, set_seq: int, changed: Iterable[tuple[Image, Image]]) -> None:
+def _record_rows(rows: Rows, set_seq: int, changed: Iterable[tuple[Snapshot, Snapshot]]) -> None:
     for was, then in changed:
         before, after = (
             (was, then) if not (was.state and then.state) else (was.without_receipts(), then.without_receipts())
         )
-        images = {"text": before.text, "state": _dump(before.state), "more": _dump(before.more)}
-        images |= {"text_after": after.text, "state_after": _dump(after.state), "more_after": _dump(after.more)}
+        images = {"text": before.text, "state": _dump(before.state), "more": _dump(before.details)}
+        images |= {"text_after": after.text, "state_after": _dump(after.state), "more_after": _dump(after.details)}
         rows.insert("changed_rows", set_seq=set_seq, item=was.item, **images)
 
 
@@ -258,14 +258,14 @@ def changed_rows(rows: Rows, set_seq: int) -> list[ChangedRow]:
     changed = []
     for key, item, kept, text, state, more, text_after, state_after, more_after in rows.all(sql, seq=set_seq):
         was, then = _image(item, text, state, more), _image(item, text_after, state_after, more_after)
-        if "version" in then.state and not then.more:
-            then = row_images.image_of_version(rows, was, then.state["version"])
+        if "version" in then.state and not then.details:
+            then = memory_snapshots.rebuild_snapshot(rows, was, then.state["version"])
         changed.append(ChangedRow(key, was, then, kept))
     return changed
 
 
-def _image(item: str, text: str, state: str, more: str) -> Image:
-    return Image(item, text, wire.loads(state) if state else {}, wire.loads(more) if more else {})
+def _image(item: str, text: str, state: str, more: str) -> Snapshot:
+    return Snapshot(item, text, wire.loads(state) if state else {}, wire.loads(more) if more else {})
 
 
 def files_of_set(rows: Rows, set_seq: int) -> list[ChangedFile]:

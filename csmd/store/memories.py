@@ -214,6 +214,18 @@ def list_page(
     return [memories[seq] for seq in seqs], total
 
 
+def list_review_seqs(rows: Rows, *, projects: Sequence[int] | None, below: float, since: str, limit: int) -> list[int]:
+    """Returns the row keys of memories that wait for review, those with the least confidence first.
+
+    They were saved by a model unasked, or are not the user's, below a confidence and created at or after `since`.
+    """
+    sql = f"""select m.seq from memories m where m.superseded_by = '' and m.twin_of = 0 and m.pinned = 0
+        and (m.origin = 'model_saved' or (m.confidence < :below and m.created_at >= :since and m.authority <> 'user'))
+        and {NOT_COLLEAGUES} and {in_keys("m.project_seq", projects)}
+        order by case m.origin when 'model_saved' then 0 else 1 end, m.confidence, m.seq desc limit :limit"""  # noqa: S608
+    return rows.column(sql, below=below, since=since, limit=limit)
+
+
 def memories_replaced_by(rows: Rows, idents: Sequence[str]) -> dict[str, list[Memory]]:
     """Returns the memories that each of these replaces; those that replace none are left out."""
     if not idents:

@@ -150,6 +150,27 @@ def live_sessions(
     return rows.all(sql, since=since, limit=limit)
 
 
+class VersionSpan(NamedTuple):
+    """When sessions used a model or a client's version: `what` is "model" or "version"."""
+
+    what: str
+    name: str
+    since: str
+    until: str
+    sessions: int
+
+
+def list_version_spans(rows: Rows, *, projects: Sequence[int] | None) -> list[VersionSpan]:
+    """Returns when each model and client version was used in sessions of these projects (None: all), by time."""
+    spans: list[VersionSpan] = []
+    for column in ("model", "version"):
+        sql = f"""select '{column}', s.{column}, min(s.started_at), max(s.last_at), count(*)
+            from sessions s where s.parent = '' and s.{column} <> '' and {in_keys("s.project_seq", projects)}
+            group by s.{column} order by min(s.started_at), s.{column}"""  # noqa: S608
+        spans += rows.read(VersionSpan, sql)
+    return spans
+
+
 #: Turns at the beginning of a session in which its first prompt is looked for.
 MAX_FIRST_TURNS = 100
 
