@@ -119,7 +119,7 @@ def store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
 def new_databases_are_copies() -> Iterator[None]:
     """Gives a new database its tables by a copy of one that was migrated: to migrate costs more than most tests do.
 
-    Only csmd's own migrations, and not where a test has a disk of its own; tests/store/test_migrate.py does without.
+    Only csmd's own migrations, and not where a test has a disk of its own; tests/store/test_schema_migrations.py does without.
     """
     from csmd.store import cipher, schema_migrations, sqlite
 
