@@ -374,7 +374,7 @@ def labelled_pairs(sets: Sets, homes: Path, name: str) -> Iterator[LabelledPair]
             rows.read_cache = {}
             looking = threads.PairFinder(rows, int(model) if model is not None else None)
             for seq in every[at : at + threads.BATCH]:
-                for pair, rarity in looking.pairs(seq):
+                for pair, rarity in looking.find_pairs(seq):
                     key = (pair.older.seq, pair.newer.seq)
                     if pair.older.seq in parts and key not in seen:
                         seen.add(key)
