@@ -16,7 +16,7 @@ from csmd import parameters, wire
 from csmd.capture import project_identity
 from csmd.config import Config
 from csmd.dream.gates import Verdict
-from csmd.embedding.models import Embedder
+from csmd.embedding.worker_client import Embedder
 from csmd.errors import BadInput, CsmdError
 from csmd.exclusions import Excludes
 from csmd.knowledge import Memory
@@ -26,8 +26,8 @@ from csmd.recall import visibility
 from csmd.recall.hybrid_search import Embed
 from csmd.store import candidates
 from csmd.store.core import Lane, Store
-from csmd.store.lookup_log import Composition, Lookup
 from csmd.store.sqlite import Rows
+from csmd.store.telemetry_rows import Composition, Lookup
 
 Json = dict[str, Any]
 ToolFunction = TypeVar("ToolFunction", bound=Callable[..., Any])
