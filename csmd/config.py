@@ -342,12 +342,9 @@ def find_unworkable(settings: Settings) -> Iterator[tuple[str, str, str]]:
 
 #: Models in fastembed's list with normalised mean pooling, as the embedding worker does it.
 FETCHABLE = (
-    "sentence-transformers/all-MiniLM-L6-v2",
-    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
-    "thenlper/gte-base",
-    "jinaai/jina-embeddings-v2-small-en",
-    "jinaai/jina-embeddings-v2-base-code",
-)
+    "sentence-transformers/all-MiniLM-L6-v2", "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
+    "thenlper/gte-base", "jinaai/jina-embeddings-v2-small-en", "jinaai/jina-embeddings-v2-base-code",
+)  # fmt: skip
 #: Names of models on the hub.
 MODEL_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?|(?:ollama|openai)(?:/[\w.:-]+){1,3}")
 

@@ -60,9 +60,8 @@ def names_its_files(text: str) -> bool:
     """Whether an output begins with a line that names its file."""
     first = text.lstrip("\r\n:=-").partition("\n")[0].rstrip()
     heading = _HEADING.fullmatch(first)
-    return bool(_DIFF_OF.match(first) or re.match(r"[\w./~-]+\.\w{1,8}:", first)) or (
-        heading is not None and ("." in heading["path"] or "/" in heading["path"])
-    )
+    is_path = heading is not None and ("." in heading["path"] or "/" in heading["path"])
+    return is_path or bool(_DIFF_OF.match(first) or re.match(r"[\w./~-]+\.\w{1,8}:", first))
 
 
 def _filter_lines(lines: list[str], is_excluded: IsExcluded, only_diffs: bool) -> Iterator[str | None]:
@@ -81,9 +80,8 @@ def _filter_lines(lines: list[str], is_excluded: IsExcluded, only_diffs: bool) -
             block = ""
             yield line
         else:
-            block, kept = _outside_diff(
-                line, _next(lines, number), "" if block == "diff" else block, is_excluded, listed[number + 1]
-            )
+            block = "" if block == "diff" else block
+            block, kept = _outside_diff(line, _next(lines, number), block, is_excluded, listed[number + 1])
             yield kept
 
 

@@ -420,9 +420,7 @@ def show_upgraded(value: dict[str, Any]) -> Screen:
         yield render.RawLine(f"csmd {value['to']} is already running; nothing to do.")
         return
     previous = f"csmd {daemon['replaced']} ended, " if daemon["replaced"] else ""
-    state = (
-        f"csmd {value['to']} runs, pid {daemon['pid']}" if daemon["pid"] else "stopped by you; `csmd start` starts it"
-    )
+    state = f"csmd {value['to']} runs, pid {daemon['pid']}" if daemon["pid"] else "stopped; `csmd start` starts it"
     corrected = daemon["corrected"] or {}
     yield from pairs([
         ("csmd", f"{value['from'] or 'an older version'} to {value['to']}" if is_new else value["to"]),

@@ -103,9 +103,8 @@ def show_session(value: dict[str, Any]) -> Screen:
         yield pair("agent", f"{agent['id'].rpartition('/')[2]}, {amount(agent['turns'], 'turn')}, {agent['model']}")
     yield from block("digest", _show_digest(value["digest"]))
     for title, head in (("memories", "{id}  "), ("statements", "{gate}, {authority}: ")):
-        yield from block(
-            title, [Line(squeeze(row["text"]), head=head.format_map(row), max_lines=4) for row in value[title]]
-        )
+        rows = [Line(squeeze(row["text"]), head=head.format_map(row), max_lines=4) for row in value[title]]
+        yield from block(title, rows)
 
 
 def _describe_usage(usage: dict[str, Any]) -> str:

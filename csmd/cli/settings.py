@@ -221,9 +221,8 @@ def _check_settings(text: str, before: str) -> None:
         problems = [problem for problem in problems if problem not in earlier_problems]
     name = settings.embed_model
     # `csmd config set` itself tries the model of an endpoint.
-    is_obtainable = (
-        name in FETCHABLE or ENDPOINT.fullmatch(name) or is_there(default_paths().models / model_folder(name))
-    )
+    is_installed = is_there(default_paths().models / model_folder(name))
+    is_obtainable = name in FETCHABLE or ENDPOINT.fullmatch(name) or is_installed
     if MODEL_NAME.fullmatch(name) and name != earlier_model and not is_obtainable:
         hint = f"choose one of {', '.join(FETCHABLE)}"
         raise ConfigError(f"embed.model: {name} is not installed, and csmd cannot fetch it", hint=hint)

@@ -82,9 +82,8 @@ def _send_marker(paths: Paths, hook: Registered, answers: bool) -> HookRun:
         spooled = True
         with contextlib.suppress(OSError):
             path.unlink()
-    return HookRun(
-        event=hook.event, command=hook.command, took_ms=took_ms, problem=problem, stored=stored, spooled=spooled
-    )
+    run = HookRun(event=hook.event, command=hook.command, took_ms=took_ms, problem=problem)
+    return replace(run, stored=stored, spooled=spooled)
 
 
 def _run(hook: Registered, payload: bytes, home: Path) -> str:

@@ -32,22 +32,13 @@ EVENTS = (
 OLDEST_CLIENT = (1, 0, 85)
 #: Other memory programs: name -> pattern of their commands, plugins and servers.
 OTHERS: Mapping[str, str] = {
-    "claude-mem": "claude-mem",
-    "mem0": "(?:mem0|openmemory)",
-    "memsearch": "memsearch",
-    "episodic-memory": "episodic-memory",
-    "basic-memory": "basic-memory",
-    "memory-keeper": "(?:mcp-)?memory-keeper",
-    "mcp-memory-service": "(?:mcp-)?memory-service",
-    "mempalace": "mempalace",
-    "hindsight": "hindsight(?:-memory|-mcp|-embed)?",
-    "supermemory": "(?:claude-)?supermemory",
-    "letta": "(?:claude-subconscious|letta)",
-    "cognee": "cognee",
-    "zep": "(?:zep|graphiti)(?:-mcp)?",
-    "deja-vu": "deja-vu",
-    "claude-diary": "claude-diary",
-}
+    "claude-mem": "claude-mem", "mem0": "(?:mem0|openmemory)", "memsearch": "memsearch",
+    "episodic-memory": "episodic-memory", "basic-memory": "basic-memory", "memory-keeper": "(?:mcp-)?memory-keeper",
+    "mcp-memory-service": "(?:mcp-)?memory-service", "mempalace": "mempalace",
+    "hindsight": "hindsight(?:-memory|-mcp|-embed)?", "supermemory": "(?:claude-)?supermemory",
+    "letta": "(?:claude-subconscious|letta)", "cognee": "cognee", "zep": "(?:zep|graphiti)(?:-mcp)?",
+    "deja-vu": "deja-vu", "claude-diary": "claude-diary",
+}  # fmt: skip
 _HOOK = re.compile(r"(/.*)/hook/(?:csmd_hook\.py|post-turn|pre-compact|session-start|session-end|subagent-stop|prompt)")
 
 

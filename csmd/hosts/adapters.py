@@ -170,9 +170,8 @@ OPENCODE, KILO = map(_make_opencode, opencode_transcript.DATABASES)
 EXPORT = export
 
 #: Host -> its adapter, in the order in which they are asked whether a transcript is theirs.
-ADAPTERS: dict[str, Adapter] = {
-    adapter.host: adapter for adapter in (CODEX, COPILOT, DROID, GEMINI, QWEN, OPENCODE, KILO, CLAUDE)
-}
+_ALL = (CODEX, COPILOT, DROID, GEMINI, QWEN, OPENCODE, KILO, CLAUDE)
+ADAPTERS: dict[str, Adapter] = {adapter.host: adapter for adapter in _ALL}
 
 
 def adapter_of_transcript(beginning: bytes) -> Adapter:

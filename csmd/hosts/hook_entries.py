@@ -15,16 +15,8 @@ from typing import Any
 
 from csmd import wire
 from csmd.errors import BadInput, ConfigError
-from csmd.hosts.host_files import (
-    PROBED_EVENTS,
-    HooksState,
-    HostFiles,
-    Registration,
-    SettingsEntry,
-    runs_script,
-    script_path,
-    split_entry,
-)
+from csmd.hosts import host_files
+from csmd.hosts.host_files import HooksState, HostFiles, Registration, SettingsEntry, runs_script, script_path
 from csmd.text import entry_edits, json_edits
 from csmd.text.json_edits import Item
 
@@ -82,7 +74,7 @@ class HookEntries:
             return "unknown"
         hooks = settings.get(HOOKS)
         hooks = hooks if isinstance(hooks, dict) else {}
-        handlers = {event: map(split_entry, _handlers_in(hooks, event)) for event in self.events}
+        handlers = {event: map(host_files.split_entry, _handlers_in(hooks, event)) for event in self.events}
         if not all(any(str(script) in words for words in commands) for commands in handlers.values()):
             return "gone"
         second = read(str(file.parent / self.second_file)) if self.second_file else None
@@ -101,7 +93,7 @@ class HookEntries:
         return HostFiles(
             host=self.host, program=self.host, launcher=self.host, events=self.events, kinds=(self.kind,),
             hook_command=lambda _, home, event: self.command(home, event),
-            **{"state": self.state, "markers": PROBED_EVENTS, **fields},
+            **{"state": self.state, "markers": host_files.PROBED_EVENTS, **fields},
         )  # fmt: skip
 
 

@@ -224,18 +224,11 @@ Result = Literal["passed", "failed", "rejected"]
 
 #: Tool -> the kind of its deeds, and the field with their object.
 DEEDS: dict[str, tuple[DeedKind, str]] = {
-    "Bash": ("run", "command"),
-    "Edit": ("change", "file_path"),
-    "Write": ("change", "file_path"),
-    "MultiEdit": ("change", "file_path"),
-    "NotebookEdit": ("change", "notebook_path"),
-    "Read": ("look", "file_path"),
-    "TodoWrite": ("todo", "todos"),
-    "TaskCreate": ("task", "subject"),
-    "TaskUpdate": ("task_state", "taskId"),
-    "ExitPlanMode": ("plan", "plan"),
-    "AskUserQuestion": ("ask", "questions"),
-}
+    "Bash": ("run", "command"), "Edit": ("change", "file_path"), "Write": ("change", "file_path"),
+    "MultiEdit": ("change", "file_path"), "NotebookEdit": ("change", "notebook_path"), "Read": ("look", "file_path"),
+    "TodoWrite": ("todo", "todos"), "TaskCreate": ("task", "subject"), "TaskUpdate": ("task_state", "taskId"),
+    "ExitPlanMode": ("plan", "plan"), "AskUserQuestion": ("ask", "questions"),
+}  # fmt: skip
 #: The beginnings of results of calls that a person rejected, and of those that failed.
 _REJECTED = re.compile(r"The user doesn't want to (?:proceed with this tool use|take this action)")
 _FAILED = re.compile(r"Exit code [1-9]|<tool_use_error>|Error: |Permission to use \w+ with")

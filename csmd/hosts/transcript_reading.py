@@ -20,6 +20,7 @@ from csmd.hosts.tool_calls import Call, find_written_transcripts
 from csmd.json_fields import parse_line_object, read_time
 from csmd.privacy.redaction import RedactionCounts, redact, redact_tree
 from csmd.text import display
+from csmd.vocabulary import TurnKind
 from csmd.withheld_calls import WithheldCalls
 
 #: Bytes before the position that are searched for lines that later lines depend on; the larger number if the first
@@ -136,6 +137,11 @@ class Conversation:
         """The name of the conversation in the store."""
         return f"{self.session}/{self.agent}" if self.agent else self.session
 
+    def new_turn(self, uuid: str, value: dict[str, Any], kind: TurnKind, text: str, **fields: Any) -> Turn:
+        """Returns a turn of a line of this conversation; `fields` replace or add to the others."""
+        fields = {"agent_id": self.agent, "cwd": self.cwd, "version": self.version, **fields}
+        return Turn(uuid=uuid, session_id=self.session, kind=kind, text=text, at=read_time(value), **fields)
+
 
 @dataclass(slots=True)
 class Line:
@@ -182,9 +188,8 @@ class Line:
         `fields` name the input, the output, and the parts of the input read from the cache and written to it; the
         numbers under several names (separated by blanks) are added.
         """
-        input_tokens, output_tokens, cache_read, cache_write = (
-            sum(read_tokens(usage, name) for name in names.split()) for names in fields
-        )
+        sums = (sum(read_tokens(usage, name) for name in names.split()) for names in fields)
+        input_tokens, output_tokens, cache_read, cache_write = sums
         if message_id and (input_tokens or output_tokens):
             amounts = (max(0, input_tokens - cache_read - cache_write), output_tokens, cache_read, cache_write)
             turn = len(self.reading.turns) + new_turns - 1

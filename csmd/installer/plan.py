@@ -396,9 +396,8 @@ def find_clients() -> dict[str, str]:
     from concurrent.futures import ThreadPoolExecutor  # imported late: most commands do not need it
 
     search, home = config.child_environment().get("PATH", os.defpath), user_home()
-    programs = find_programs(
-        [*search.split(os.pathsep), *(str(home / folder) for folder in CLAUDE.program_folders)], CLAUDE.program
-    )
+    folders = (str(home / folder) for folder in CLAUDE.program_folders)
+    programs = find_programs([*search.split(os.pathsep), *folders], CLAUDE.program)
     with ThreadPoolExecutor(max_workers=4) as pool:
         words = pool.map(lambda path: read_version(path, search), programs)
         by_program = zip(programs, words, strict=True)
@@ -445,9 +444,8 @@ HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-
 LAUNCHERS = tuple(files.launcher for files in FILES.values() if files.launcher)
 EXTRA_SCRIPTS = tuple(dict.fromkeys(name for files in FILES.values() for name in files.extra_scripts))
 #: Name in csmd's home -> the shipped file that is copied there; a launcher's name identifies the assistant.
-COPIED = {name: name for name in (*HOOK_FILES, *HOOK_SCRIPTS, *EXTRA_SCRIPTS, SERVER_SCRIPT)} | dict.fromkeys(
-    LAUNCHERS, "assistant"
-)
+_SAME_NAME = (*HOOK_FILES, *HOOK_SCRIPTS, *EXTRA_SCRIPTS, SERVER_SCRIPT)
+COPIED = {name: name for name in _SAME_NAME} | dict.fromkeys(LAUNCHERS, "assistant")
 README = (
     "This directory belongs to csmd, the cross-session memory daemon.\n"
     "`csmd status` describes its content; `csmd uninstall` removes csmd's hooks from your assistant.\n"

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 #: `prepare` may fail; `start loaded` is tried when `start` fails; nothing is reloaded or stopped when `loaded` fails.
 MANAGERS: Mapping[str, Mapping[str, str]] = {
     "systemd": {
-        "label": "csmd",
-        "separator": "-",
-        "suffix": ".service",
+        "label": "csmd", "separator": "-", "suffix": ".service",
         "reachable": "systemctl --user show -p Version",
         "reload": "systemctl --user daemon-reload",
         "enable": "systemctl --user --quiet enable {name}",
@@ -44,9 +42,7 @@ MANAGERS: Mapping[str, Mapping[str, str]] = {
         "state": "systemctl --user show -p ActiveState --value {name}",
     },
     "launchd": {
-        "label": "io.csmd.daemon",
-        "separator": ".",
-        "suffix": ".plist",
+        "label": "io.csmd.daemon", "separator": ".", "suffix": ".plist",
         "reachable": "launchctl print {domain}",
         "reload": "launchctl bootout {domain}/{name}",  # `start` gives it the new one
         "enable": "launchctl enable {domain}/{name}",
@@ -57,7 +53,7 @@ MANAGERS: Mapping[str, Mapping[str, str]] = {
         "diagnosis": "launchctl print {domain}/{name}",
         "loaded": "launchctl print {domain}/{name}",
     },
-}
+}  # fmt: skip
 #: Timeout of a query to a manager.
 QUESTION_TIMEOUT_S = 10.0
 #: Timeout of a start or a stop; the unit's own limits are shorter.
@@ -252,13 +248,12 @@ def format_systemd_unit(unit: Unit, *, version: int) -> str:
     verbatim = ":" if any("$" in word for word in command) else ""
     variables = (f"{name}={value}" for name, value in unit.environment.items())
     values = {
-        "NAME": unit.name("systemd"),
-        "MARK": unit.mark,
+        "NAME": unit.name("systemd"), "MARK": unit.mark,
         "WHICH": "" if unit.is_default else f" ({_CONTROL.sub('?', _check_utf8(str(unit.home))).replace('%', '%%')})",
         "EXEC": verbatim + " ".join(map(_quote_systemd_word, command)),
         "ENVIRONMENT": "\n".join(f"Environment={_quote_systemd_word(variable)}" for variable in variables),
         "BACKOFF": GROWING_WAIT if version >= GROWING_WAIT_SINCE else "",
-    }
+    }  # fmt: skip
     return _fill_template("systemd", "csmd.service", values)
 
 
@@ -267,12 +262,10 @@ def format_launchd_plist(unit: Unit, *, stderr: Path) -> str:
     escaped = ((_escape_xml(name), _escape_xml(value)) for name, value in unit.environment.items())
     pairs = (f"\t\t<key>{name}</key>\n\t\t<string>{value}</string>" for name, value in escaped)
     values = {
-        "NAME": unit.name("launchd"),
-        "MARK": unit.mark,
+        "NAME": unit.name("launchd"), "MARK": unit.mark,
         "EXEC": "\n".join(f"\t\t<string>{_escape_xml(word)}</string>" for word in unit.command),
-        "ENVIRONMENT": "\n".join(pairs),
-        "STDERR": _escape_xml(str(stderr)),
-    }
+        "ENVIRONMENT": "\n".join(pairs), "STDERR": _escape_xml(str(stderr)),
+    }  # fmt: skip
     return _fill_template("launchd", "io.csmd.daemon.plist", values)
 
 
@@ -299,9 +292,8 @@ def _escape_xml(word: str) -> str:
     from html import escape
 
     if _CONTROL.search(_check_utf8(word)):
-        raise ConfigError(
-            f"{word!r} holds a control character, which a plist cannot contain", hint="move it to another path"
-        )
+        what = f"{word!r} holds a control character, which a plist cannot contain"
+        raise ConfigError(what, hint="move it to another path")
     return escape(word, quote=False)
 
 

@@ -144,9 +144,8 @@ def _merge_hits(memories: Sequence[HitJson], turns: Sequence[HitJson]) -> list[H
     """
     stated_turns = {uuid for hit in memories for uuid in hit["source_uuids"]}
     turn_score = {hit["source_uuids"][0]: hit["score"] for hit in turns if hit["source_uuids"]}
-    ranked = [
-        (max(hit["score"], *(turn_score.get(uuid, 0) for uuid in hit["source_uuids"]), 0), hit) for hit in memories
-    ]
+    scores = ((hit["score"], *(turn_score.get(uuid, 0) for uuid in hit["source_uuids"])) for hit in memories)
+    ranked = list(zip(map(max, scores), memories, strict=True))
     ranked += [(hit["score"], hit) for hit in turns if stated_turns.isdisjoint(hit["source_uuids"])]
     ordered: list[HitJson] = []
     for _, hit in sorted(ranked, key=lambda row: -row[0]):

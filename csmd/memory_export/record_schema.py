@@ -61,33 +61,21 @@ def _fits(value: Any, rule: Any) -> bool:
 
 #: Field of a record -> the rule that its value fits.
 FIELDS: dict[str, Any] = {
-    "id": _ID,
-    "text": rf"(?=.*\S).{{1,{MAX_CHARACTERS}}}",
-    "project": lambda value: value == {} or _fits(value, _PROJECT),
-    "gate": frozenset(vocabulary.GATE_PRIORITY),
-    "category": frozenset(vocabulary.CATEGORIES),
-    "type": frozenset(get_args(vocabulary.MemoryType)),
-    "tier": frozenset(get_args(vocabulary.Tier)),
-    "decay": frozenset(get_args(vocabulary.Decay)),
-    "authority": frozenset(vocabulary.AUTHORITY_RANK),
-    "origin": _WORD,
-    "confidence": _is_share,
-    "scope": frozenset(get_args(vocabulary.Scope)),
-    "session_id": _WORD,
-    "created_at": _TIME,
-    "confirmed_at": _TIME,
-    "used_at": f"(?:{_TIME})?",
-    "pinned": lambda value: value in (0, 1),
+    "id": _ID, "text": rf"(?=.*\S).{{1,{MAX_CHARACTERS}}}",
+    "project": lambda value: value == {} or _fits(value, _PROJECT), "gate": frozenset(vocabulary.GATE_PRIORITY),
+    "category": frozenset(vocabulary.CATEGORIES), "type": frozenset(get_args(vocabulary.MemoryType)),
+    "tier": frozenset(get_args(vocabulary.Tier)), "decay": frozenset(get_args(vocabulary.Decay)),
+    "authority": frozenset(vocabulary.AUTHORITY_RANK), "origin": _WORD, "confidence": _is_share,
+    "scope": frozenset(get_args(vocabulary.Scope)), "session_id": _WORD, "created_at": _TIME, "confirmed_at": _TIME,
+    "used_at": f"(?:{_TIME})?", "pinned": lambda value: value in (0, 1),
     "days_left": dict.fromkeys(("hot_until", "warm_until", "archive_at"), _is_day_count),
     "superseded_by": f"(?:{_ID})?",
     "sources": lambda value: bool(value) and _fits(value, [(_WORD, _WORD, _TIME, "states|confirms|beside")]),
-    "links": [(_ID, _WORD, _is_share, _TIME)],
-    "tags": [(_TEXT, "person|assistant", _is_share)],
-    "symptoms": [(_WORD, _TIME, _TEXT, _TEXT)],
-    "refutations": [(_WORD, _TIME, _TEXT, _is_share)],
+    "links": [(_ID, _WORD, _is_share, _TIME)], "tags": [(_TEXT, "person|assistant", _is_share)],
+    "symptoms": [(_WORD, _TIME, _TEXT, _TEXT)], "refutations": [(_WORD, _TIME, _TEXT, _is_share)],
     "scene": lambda value: value == [] or _fits(value, ((_WORD, _SCENE),)),
     "changes": [dict.fromkeys(("change", "before", "after", "reason", "by", "at", "undone_at"), _TEXT)],
-}
+}  # fmt: skip
 #: The fields of a record that make up its statement.
 STATEMENT_FIELDS = ("text", "gate", "category", "confidence", "authority")
 #: Field with rows -> the index of its text.

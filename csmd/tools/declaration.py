@@ -171,9 +171,8 @@ class Tool:
 
     def schema(self) -> Json:
         """Returns the JSON schema of its parameters, without those that name the caller."""
-        return parameters.make_schema(
-            {key: parameter for key, parameter in self.parameters.items() if key not in (CALLER_DIRECTORY, "by_person")}
-        )
+        callers = (CALLER_DIRECTORY, "by_person")
+        return parameters.make_schema({key: row for key, row in self.parameters.items() if key not in callers})
 
     def check(self, params: Params) -> Json:
         """Checks parameters and adds defaults; "5" and "true" become a number and a boolean."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 from csmd.capture import ingest, project_identity
 from csmd.errors import BadInput
@@ -111,9 +112,8 @@ def _close_matters(
         refuse_users_statement(matter, f"csmd done {matter.id}", by_person=by_person)
     by, why = (PERSON, "a person said so") if by_person else (ASSISTANT, "an assistant said so")
     now = ctx.now()
-    answers = ctx.store.write(
-        lambda writing: [open_matters.close(writing, matter, by=by, why=why, now=now) for matter in selected]
-    )
+    close = partial(open_matters.close, by=by, why=why, now=now)
+    answers = ctx.store.write(lambda writing: [close(writing, matter) for matter in selected])
     ctx.poke()
     root_of = read_roots(rows)
     closed = zip(selected, answers, strict=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from csmd.briefs import Brief
 from csmd.recall import advisory, brief, checkpoint, prompt, visibility, work_notes
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import VECTOR_TIMEOUT_S, Json, ToolContext, Tools
@@ -47,7 +46,6 @@ def _recall_prompt(ctx: ToolContext, rows: Rows, *, project: str, asking: str = 
 def _recall_file(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file: str) -> Json:
     """Show the notes about a file."""
     max_tokens, key = ctx.config.settings.recall_max_tokens, ctx.store.hash_key
-    recalled: Brief = work_notes.recall_file(
-        rows, file, places=find_session_places(rows, project, asking), max_tokens=max_tokens, key=key
-    )
+    seen = find_session_places(rows, project, asking)
+    recalled = work_notes.recall_file(rows, file, places=seen, max_tokens=max_tokens, key=key)
     return brief_json(ctx, recalled)

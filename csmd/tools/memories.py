@@ -15,7 +15,7 @@ from csmd.extraction.classifier import CATEGORIES_OF, classify
 from csmd.knowledge import Memory, Provenance, Statement
 from csmd.memory import remember, supersession
 from csmd.privacy.redaction import redact
-from csmd.recall import query
+from csmd.recall import query, visibility
 from csmd.recall.visibility import is_visible
 from csmd.store import forget, journal, memories, projects, team
 from csmd.store.sqlite import Rows
@@ -28,7 +28,6 @@ from csmd.tools.declaration import (
     ToolContext,
     Tools,
     clamp_limit,
-    find_places,
     refuse_in_review,
     refuse_users_statement,
 )
@@ -131,7 +130,7 @@ def _save_memory(
     statement, chosen_type = _make_statement(body, type_, confidence, by_person=by_person)
     now, key = ctx.now(), ctx.store.hash_key
     source = Provenance(uuid=f"cli:{secrets.token_hex(8)}", session_id=redact(session, Counter()), at=now)
-    find_places(rows, project, asking)  # a wall also keeps out new memories from outside
+    visibility.find_searchable_places(rows, project, asking=asking)  # a wall also keeps out new memories from outside
     directory = redact(project, Counter())
     identity = project_identity.identify_directory(directory) if directory else None
     identity = project_identity.add_marks_if_new(rows, identity) if identity else None

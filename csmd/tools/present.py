@@ -129,9 +129,9 @@ def memories_json(rows: Rows, listed_memories: Iterable[Memory]) -> list[Json]:
     for memory in listed_memories:
         if memory.project_seq not in day_of:
             day_of[memory.project_seq] = projects.active_day(rows, memory.project_seq)
-        attention = confidence.classify_attention(
-            today=day_of[memory.project_seq], hot_until=memory.hot_until, warm_until=memory.warm_until
-        )
+        today = day_of[memory.project_seq]
+        until = {"hot_until": memory.hot_until, "warm_until": memory.warm_until}
+        attention = confidence.classify_attention(today=today, **until)
         values.append(as_json(
             memory, MEMORY_FIELDS, attention=attention, project=root_of.get(memory.project_seq, ""),
             source_uuids=line_uuids([source.uuid for source in memory.provenance]),

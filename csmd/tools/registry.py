@@ -46,7 +46,7 @@ def _list_tools(ctx: ToolContext, rows: Rows) -> Json:
             {"name": tool.name, "summary": tool.summary, "mutates": tool.mutates, "parameters": tool.schema()}
             for tool in TOOLS.values()
         ]
-    }
+    }  # fmt: skip
 
 
 def find_tool(name: str) -> Tool:

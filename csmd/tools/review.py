@@ -36,9 +36,8 @@ def _list_review(
     waiting = candidates.waiting(rows, projects=seen, statuses=("needs_review",), limit=MAX_WAITING)
     waiting.sort(key=lambda candidate: (not candidate.contradicted, -candidate.confidence, candidate.seq))
     since = ctx.before(review_answers.MAX_WAITING_DAYS * 86_400)
-    unsure = memories.list_review_seqs(
-        rows, projects=seen, below=review_answers.MIN_UNREVIEWED_CONFIDENCE, since=since, limit=MAX_WAITING
-    )
+    below = review_answers.MIN_UNREVIEWED_CONFIDENCE
+    unsure = memories.list_review_seqs(rows, projects=seen, below=below, since=since, limit=MAX_WAITING)
     waiting = [candidate for candidate in waiting if candidate.id.startswith(id_) and not _is_over(rows, candidate)]
     if id_:
         unsure = [seq for seq, memory in memories.by_seqs(rows, unsure).items() if memory.id.startswith(id_)]

@@ -20,10 +20,8 @@ KINDS = ("all", "memory", "turn", "session")
 MAX_HITS = 200
 #: Filter that applies to memories alone -> its words.
 MEMORY_FILTERS: dict[str, tuple[str, ...]] = {
-    "gate": get_args(Gate),
-    "category": get_args(Category),
-    "type": get_args(MemoryType),
-}
+    "gate": get_args(Gate), "category": get_args(Category), "type": get_args(MemoryType),
+}  # fmt: skip
 
 
 @TOOLS.add("csm_memory_search")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -115,9 +116,8 @@ def _show_transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", l
         conversation = [_turn_json(turn) for turn in _read_conversation(rows, session, asking)]
     else:
         seen = visibility.find_visible_places(rows, asking=asking)
-        page = session_contents.read_conversation(
-            rows, session.seq, projects=seen, limit=clamp_limit(limit, MAX_ROWS), offset=max(offset, 0)
-        )
+        limit, offset = clamp_limit(limit, MAX_ROWS), max(offset, 0)
+        page = session_contents.read_conversation(rows, session.seq, projects=seen, limit=limit, offset=offset)
         by_turn = memories.memories_by_turn(rows, [turn.uuid for turn in page])
         conversation = []
         for turn in page:
@@ -146,9 +146,8 @@ def _show_last_turns(
     visible = visibility.find_visible_places(rows, asking=asking)
     counts = session_contents.count_kinds(rows, target.seq, projects=visible)
     total, max_turns = sum(counts.get(kind, 0) for kind in ROLES[role]), clamp_limit(limit, MAX_ROWS)
-    turns = session_contents.read_conversation(
-        rows, target.seq, projects=visible, among=ROLES[role], limit=max_turns, offset=max(total - max_turns, 0)
-    )
+    read = partial(session_contents.read_conversation, rows, target.seq, projects=visible, among=ROLES[role])
+    turns = read(limit=max_turns, offset=max(total - max_turns, 0))
     return {**_session_json(rows, target), "of": total, "conversation": [_turn_json(turn) for turn in turns]}
 
 

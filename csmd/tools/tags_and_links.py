@@ -18,17 +18,10 @@ from csmd.recall import memory_neighbours, visibility
 from csmd.store import memories, memory_graph, memory_links, tombstones, topics
 from csmd.store.sqlite import Rows
 from csmd.text import display
+from csmd.tools import present
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, clamp_limit
 from csmd.tools.memories import ALL_TYPES, refuse_if_excluded
-from csmd.tools.present import (
-    as_json,
-    brief_memory_json,
-    find_memory,
-    memories_json,
-    read_roots,
-    refuse_purged,
-    refuse_secrets,
-)
+from csmd.tools.present import as_json, brief_memory_json, find_memory, memories_json, read_roots
 
 TOOLS = Tools()
 #: Most memories of a list by type.
@@ -69,14 +62,14 @@ def _weigh_tag(
     if not by_person:
         refuse_if_excluded(ctx, asking)
     target = find_memory(rows, word, asking)
-    name = topic_tagging.normalise_name(refuse_secrets(topic))
+    name = topic_tagging.normalise_name(present.refuse_secrets(topic))
     if not name:
         raise BadInput("the text contains no topic", hint="name it in one to three words")
 
     def write(writing: Rows) -> Json:
         memory = find_memory(writing, target.id, asking)  # read again inside the write
         if weight:
-            refuse_purged(tombstones.purged_marks(writing, ctx.store.hash_key), name, "topic")
+            present.refuse_purged(tombstones.purged_marks(writing, ctx.store.hash_key), name, "topic")
         by = topics.PERSON if by_person else topics.ASSISTANT
         if not topics.tag_memory(writing, memory.seq, name, by=by, weight=weight):
             what = f"a person decided about {memory.id} and {name!r}"
@@ -103,7 +96,9 @@ def _link_memories(
     link_weight = _parse_weight(weight) if by_person else min(_parse_weight(weight), MAX_BY_ASSISTANT)
 
     def write(writing: Rows) -> Json:
-        refuse_purged(tombstones.purged_marks(writing, ctx.store.hash_key), relationship.replace("_", " "), "name")
+        present.refuse_purged(
+            tombstones.purged_marks(writing, ctx.store.hash_key), relationship.replace("_", " "), "name"
+        )
         ends = (origin.id, target.id, relationship)
         links = memory_links.links_of(writing, origin.id)
         is_linked = any((link.from_id, link.to_id, link.relationship) == ends for link in links)
@@ -128,7 +123,7 @@ def _link_memories(
 
 def _check_relationship(name: str) -> None:
     """Raises BadInput for a malformed name of a relationship, or one that only csmd creates."""
-    refuse_secrets(name)
+    present.refuse_secrets(name)
     if name in RESERVED_RELATIONSHIPS:
         raise BadInput(f"only csmd creates the relationship {name!r}", hint=RESERVED_RELATIONSHIPS[name])
     if not _RELATIONSHIP.fullmatch(name):

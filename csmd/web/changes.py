@@ -118,9 +118,6 @@ QUESTION_PAGES: Mapping[str, Callable[[Visit], Page]] = {
 }
 #: Path -> the function for its form.
 FORMS: Mapping[str, Callable[[Visit], str]] = {
-    "/memory/{id}/change": change_memory,
-    "/review/{id}": answer_review,
-    "/review/import/{id}": answer_import,
-    "/undo": undo_answer,
-    "/dream/{id}/undo": undo_dream,
-}
+    "/memory/{id}/change": change_memory, "/review/{id}": answer_review, "/review/import/{id}": answer_import,
+    "/undo": undo_answer, "/dream/{id}/undo": undo_dream,
+}  # fmt: skip

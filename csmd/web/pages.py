@@ -125,9 +125,8 @@ def show_day(visit: Visit) -> Page:
     report = visit.ask("csm_today", date=visit.query.get("date", ""), walls=True, by_person=True)
     day = date.fromisoformat(report["date"])
     before, after = ((day + timedelta(days=step)).isoformat() for step in (-1, 1))
-    return Page(
-        "day.html", {"day": f"{day:%A}, {day}", "projects": report["projects"], "before": before, "after": after}
-    )
+    values = {"projects": report["projects"], "before": before, "after": after}
+    return Page("day.html", {"day": f"{day:%A}, {day}", **values})
 
 
 def list_sessions(visit: Visit) -> Page:
@@ -229,9 +228,8 @@ def _find_hits(visit: Visit) -> Json:
 def list_receipts(visit: Visit) -> Page:
     """What sessions were shown when, why, and whether it was used."""
     offset, session = visit.read_number("offset"), visit.query.get("session", "")
-    page = visit.ask(
-        "csm_receipts", **_project_filter(visit), session=session, limit=PAGE_ROWS // 2 + 1, offset=offset, details=True
-    )
+    limits = {"limit": PAGE_ROWS // 2 + 1, "offset": offset}
+    page = visit.ask("csm_receipts", **_project_filter(visit), session=session, details=True, **limits)
 
     def shorten_items(row: Json) -> Json:
         return {**row, "items": _shorten(row["items"])}
@@ -325,21 +323,11 @@ def fit_page(rows: Sequence[T]) -> list[T]:
 
 #: Path -> the page there, in the order of the navigation.
 PAGES: Mapping[str, Callable[[Visit], Page]] = {
-    "/": show_overview,
-    "/today": show_day,
-    "/sessions": list_sessions,
-    "/session/{id:path}": show_session,
-    "/turn/{id:path}": show_turn,
-    "/memories": list_memories,
-    "/memory/{id}": show_memory,
-    "/memory/{id}/fading": show_fading,
-    "/search": show_search,
-    "/search/hits": show_search_hits,
-    "/told": list_receipts,
-    "/dreams": list_dreams,
-    "/dream/{id}": show_dream,
-    "/review": list_review,
-}
+    "/": show_overview, "/today": show_day, "/sessions": list_sessions, "/session/{id:path}": show_session,
+    "/turn/{id:path}": show_turn, "/memories": list_memories, "/memory/{id}": show_memory,
+    "/memory/{id}/fading": show_fading, "/search": show_search, "/search/hits": show_search_hits,
+    "/told": list_receipts, "/dreams": list_dreams, "/dream/{id}": show_dream, "/review": list_review,
+}  # fmt: skip
 #: Path of a page -> its name in the navigation.
 NAVIGATION: Mapping[str, str] = {
     "/": "Overview", "/today": "Today", "/sessions": "Sessions", "/memories": "Memories", "/search": "Search",

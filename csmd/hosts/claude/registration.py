@@ -14,23 +14,13 @@ from typing import Any
 
 from csmd import config
 from csmd.errors import ConfigError
-from csmd.hosts import hook_entries
-from csmd.hosts.host_files import (
-    HOOK_SCRIPT,
-    SERVER_NAME,
-    SERVER_SCRIPT,
-    HostFiles,
-    Registration,
-    SettingsEntry,
-    hook_timeouts,
-    runs_script,
-    script_path,
-)  # fmt: skip
+from csmd.hosts import hook_entries, host_files
+from csmd.hosts.host_files import HOOK_SCRIPT, SERVER_SCRIPT, HostFiles, Registration, SettingsEntry, script_path
 from csmd.text import json_edits
 from csmd.text.json_edits import Item
 
 #: Event -> seconds that the assistant grants the hook; known to every version since 1.0.85.
-BASE_TIMEOUTS: Mapping[str, int] = hook_timeouts(
+BASE_TIMEOUTS: Mapping[str, int] = host_files.hook_timeouts(
     "session_start", "prompt", "stop", "subagent_stop", "pre_compact", "session_end"
 )
 #: Event -> the first version of the assistant that knows it; registered if every client in use does. StopFailure: a
@@ -38,7 +28,10 @@ BASE_TIMEOUTS: Mapping[str, int] = hook_timeouts(
 #: once, not at the next sweep. PostToolUseFailure: a failure that was solved before is answered with its solution.
 #: (2.0.77 knows it at the latest.)
 FIRST_VERSIONS: Mapping[str, str] = {"PostCompact": "2.1.76", "StopFailure": "2.1.78", "PostToolUseFailure": "2.0.77"}
-TIMEOUTS: Mapping[str, int] = {**BASE_TIMEOUTS, **hook_timeouts("post_compact", "stop_failure", "tool_failure")}
+TIMEOUTS: Mapping[str, int] = {
+    **BASE_TIMEOUTS,
+    **host_files.hook_timeouts("post_compact", "stop_failure", "tool_failure"),
+}
 #: Event -> the tools that it runs for, so that no process is started for others.
 MATCHERS: Mapping[str, str] = {"PostToolUseFailure": "^(Bash$|mcp__)"}
 
@@ -121,7 +114,9 @@ def describe_foreign_status_line(text: str, registration: Registration, _where: 
 def _find_status_line(text: str, home: Path) -> tuple[Item | None, bool]:
     """Returns the status line in the settings, and whether it is csmd's."""
     item = json_edits.find_member(text, json_edits.find_root(text), STATUS_LINE)
-    return item, item is not None and runs_script(json_edits.read_value(text, item), home, STATUS_LINE_SCRIPT)
+    return item, item is not None and host_files.runs_script(
+        json_edits.read_value(text, item), home, STATUS_LINE_SCRIPT
+    )
 
 
 # --- the memory server
@@ -139,10 +134,10 @@ def merge_server(text: str, registration: Registration, where: str) -> str:
     entry = server_entry(registration.home, registration.server_arguments)
     servers, items, own_items = _find_servers(text, registration.home, where)
     if servers is None:
-        return json_edits.append(text, json_edits.find_root(text), SERVERS, {SERVER_NAME: entry})
+        return json_edits.append(text, json_edits.find_root(text), SERVERS, {host_files.SERVER_NAME: entry})
     if not own_items:
-        is_taken = any(item.key == SERVER_NAME for item in items)
-        return text if is_taken else json_edits.append(text, servers.value, SERVER_NAME, entry)
+        is_taken = any(item.key == host_files.SERVER_NAME for item in items)
+        return text if is_taken else json_edits.append(text, servers.value, host_files.SERVER_NAME, entry)
     edits = json_edits.plan_cuts(items, [item in own_items[1:] for item in items])
     value = json_edits.read_value(text, own_items[0])
     # The user may have added keys and chosen tools.
@@ -166,7 +161,7 @@ def describe_foreign_server(text: str, registration: Registration, where: str) -
     if _find_servers(text, registration.home, where)[2]:
         return ""
     rename = "rename it and run `csmd install` again to add csmd's"
-    return f"{where} already has a server named {SERVER_NAME}, which was kept; {rename}"
+    return f"{where} already has a server named {host_files.SERVER_NAME}, which was kept; {rename}"
 
 
 def _find_servers(text: str, home: Path, where: str) -> tuple[Item | None, list[Item], list[Item]]:
@@ -177,7 +172,9 @@ def _find_servers(text: str, home: Path, where: str) -> tuple[Item | None, list[
     if text[servers.value] != "{":
         raise ConfigError(f"{where}: `{SERVERS}` is not an object", hint="correct it, then run this again")
     items = json_edits.read_items(text, servers.value)
-    own_items = [item for item in items if runs_script(json_edits.read_value(text, item), home, SERVER_SCRIPT)]
+    own_items = [
+        item for item in items if host_files.runs_script(json_edits.read_value(text, item), home, SERVER_SCRIPT)
+    ]
     return servers, items, own_items
 
 

@@ -58,6 +58,8 @@ SHELL_TOOL = "Bash"
 FOREIGN_TOOL = "mcp__"
 #: The parts of a model's input for a message, which the host adds up for its context window.
 CONTEXT_FIELDS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+#: The host's names of what the store calls `input`, `cache_read`, `cache_write` and `output`.
+TOKEN_FIELDS = (*CONTEXT_FIELDS, "output_tokens")
 #: The first prompt of agents that early versions start themselves; their lines are not a conversation.
 WARMUP = "Warmup"
 #: The parent of the first prompt of a conversation.
@@ -104,17 +106,15 @@ def read_message_turns(line: Line) -> list[Turn]:
     turns = _read_text_turns(line, bare, message, blocks)
     turns += _read_tool_turns(line, bare, blocks, len(turns))
     usage = message.get("usage")
-    context = sum(read_tokens(usage, name) for name in CONTEXT_FIELDS)
-    is_prompt_line = is_prompt and len(turns) == 1 and turns[0].kind not in TOOL_KINDS
-    turns = [
-        replace(
-            turn, message_id=read_label(message, "id"), model=read_label(message, "model", 100),
-            tokens=read_tokens(usage, "output_tokens") if number == 0 else 0,
-            context=context, is_prompt_line=is_prompt_line,
-            mode=read_label(value, "permissionMode", 40) if is_prompt else "",
-        )
-        for number, turn in enumerate(turns)
-    ]  # fmt: skip
+    fields: dict[str, Any] = {
+        "message_id": read_label(message, "id"), "model": read_label(message, "model", 100),
+        "context": sum(read_tokens(usage, name) for name in CONTEXT_FIELDS),
+        "is_prompt_line": is_prompt and len(turns) == 1 and turns[0].kind not in TOOL_KINDS,
+        "mode": read_label(value, "permissionMode", 40) if is_prompt else "",
+    }  # fmt: skip
+    turns = [replace(turn, **fields) for turn in turns]
+    if turns:
+        turns[0] = replace(turns[0], tokens=read_tokens(usage, "output_tokens"))
     return [*turns, *_read_answer_turns(line, bare, blocks, len(turns))]
 
 
@@ -342,9 +342,8 @@ def _read_choices(value: dict[str, Any], blocks: list[dict[str, Any]]) -> list[t
         answers = {} if result.get("is_error") else mapping(outcome, "answers")
         notes = mapping(outcome, "annotations")
         given = {question: answer for question, answer in answers.items() if isinstance(answer, str) and answer}
-        return [
-            (question, f"{answer}\n{string(mapping(notes, question), 'notes')}") for question, answer in given.items()
-        ]
+        noted = {question: string(mapping(notes, question), "notes") for question in given}
+        return [(question, f"{answer}\n{noted[question]}") for question, answer in given.items()]
     if not isinstance(content, str):
         return []
     if not result.get("is_error"):
@@ -357,9 +356,10 @@ def _read_choices(value: dict[str, Any], blocks: list[dict[str, Any]]) -> list[t
 def _read_rejection(value: dict[str, Any], blocks: list[dict[str, Any]]) -> str:
     """Why the user did not let a tool run, in their words."""
     result = _find_result(value, blocks)
-    content = result.get("content")
-    is_error = result.get("is_error") is True and isinstance(content, str)
-    reason = _strip_rejection(value, content) if is_error and isinstance(content, str) else ""
+    content = string(result, "content")
+    if result.get("is_error") is not True or not content:
+        return ""
+    reason = _strip_rejection(value, content)
     return "" if reason.startswith(_CLARIFY) else reason
 
 
@@ -374,15 +374,13 @@ def _strip_rejection(value: dict[str, Any], content: str) -> str:
 
 #: The name of agents without a name in the session's own file.
 UNNAMED_AGENT = "sidechain"
-#: The host's names of what the store calls `input`, `output`, `cache_read` and `cache_write`.
-TOKEN_FIELDS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
 def record_tokens(value: dict[str, Any], turn: int) -> list[TokenUse]:
     """Returns the tokens that an `assistant` line records for its message; a sub-agent's belong to its own stream."""
     message = mapping(value, "message")
     session, message_id, agent = read_label(value, "sessionId"), read_label(message, "id"), read_agent(value)
-    input_tokens, output, cache_read, cache_write = (read_tokens(message.get("usage"), name) for name in TOKEN_FIELDS)
+    input_tokens, cache_read, cache_write, output = (read_tokens(message.get("usage"), name) for name in TOKEN_FIELDS)
     is_recorded = value.get("type") == "assistant" and any((input_tokens, output, cache_read, cache_write))
     if not is_recorded or not session or not message_id or agent is None:
         return []

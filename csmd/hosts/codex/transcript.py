@@ -23,15 +23,7 @@ from csmd.hosts import stored_text
 from csmd.hosts.labels import make_session_id, read_label, read_path, read_tokens
 from csmd.hosts.stored_text import clean_text, quote_answers
 from csmd.hosts.tool_calls import Call, add_exit_code, parse_patch
-from csmd.hosts.transcript_reading import (
-    Conversation,
-    Line,
-    ReadLine,
-    Revert,
-    Transcript,
-    read_objects,
-    refuse_line,
-)
+from csmd.hosts.transcript_reading import Conversation, Line, ReadLine, Revert, Transcript, read_objects, refuse_line
 from csmd.json_fields import mapping, mappings, parse_object, read_time, string
 from csmd.vocabulary import PROMPTS, TurnKind
 
@@ -93,7 +85,7 @@ classify_prompt = partial(stored_text.classify_prompt, WRITTEN_FOR_USER, has_com
 class Thread(Conversation):
     """The thread whose lines are read, with the state that earlier lines set."""
 
-    ident: str
+    thread_id: str
     part: str
     """The part in its file's name; "" for the first file of a thread."""
     is_paginated: bool
@@ -117,16 +109,15 @@ class Thread(Conversation):
     @property
     def uuid(self) -> str:
         """The uuid of the current line's turn."""
-        thread = f"{self.ident}_{self.part}" if self.part else self.ident
+        thread = f"{self.thread_id}_{self.part}" if self.part else self.thread_id
         return f"{thread}:{self.line}+{self.same}" if self.same else f"{thread}:{self.line}"
 
     def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, **fields: Any) -> Turn:
         """Returns a turn of the current line."""
-        return Turn(
-            uuid=self.uuid, session_id=self.session, agent_id=self.agent, kind=kind, text=text, at=read_time(value),
-            cwd=self.cwd, model=self.model if kind == "assistant" else "", version=self.version,
-            context=self.context if kind == "assistant" else 0, mode=self.mode if kind in PROMPTS else "", **fields,
-        )  # fmt: skip
+        if kind == "assistant":
+            fields |= {"model": self.model, "context": self.context}
+        mode = self.mode if kind in PROMPTS else ""
+        return self.new_turn(self.uuid, value, kind, text, mode=mode, **fields)
 
 
 def parse_thread(first_line: bytes, name: str) -> Thread | None:
@@ -140,7 +131,7 @@ def parse_thread(first_line: bytes, name: str) -> Thread | None:
     root = (read_label(meta, "session_id") or parent) if is_agent else thread_id
     part = _PART.search(name)
     return Thread(
-        ident=thread_id, part=part[1] if part else "", session=make_session_id(HOST, root or thread_id),
+        thread_id=thread_id, part=part[1] if part else "", session=make_session_id(HOST, root or thread_id),
         agent=thread_id if is_agent else "", version=read_label(meta, "cli_version", 40),
         is_paginated=string(meta, "history_mode") == "paginated", by_person=string(meta, "source") in _PERSON_SOURCES,
         cwd=read_path(meta, "cwd"),
@@ -171,7 +162,7 @@ def _read_turns(thread: Thread, line: Line) -> list[Turn]:
     thread.begin_line(value)
     payload = mapping(value, "payload")
     match value.get("type"), payload.get("type"):
-        case "session_meta", _ if (base := mapping(payload, "history_base")).get("thread_id") == thread.ident:
+        case "session_meta", _ if (base := mapping(payload, "history_base")).get("thread_id") == thread.thread_id:
             reading.reverts.append(Revert(stream=thread.stream, is_abandoned=_make_abandoned_test(thread, base)))
         case "retained_context", "verified_answer":
             return _read_answer_turns(line, payload, thread)
@@ -204,7 +195,7 @@ def _read_turns(thread: Thread, line: Line) -> list[Turn]:
 
 def _make_abandoned_test(thread: Thread, base: dict[str, Any]) -> Callable[[str], bool]:
     """Returns the test for the uuids of turns in earlier parts that this part of a thread abandons."""
-    end, thread_id, part = base.get("end_ordinal_exclusive"), thread.ident, thread.part
+    end, thread_id, part = base.get("end_ordinal_exclusive"), thread.thread_id, thread.part
 
     def is_abandoned(uuid: str) -> bool:
         match = _UUID.fullmatch(uuid)

@@ -32,7 +32,7 @@ from csmd.hosts.transcript_reading import (
     read_objects,
     refuse_line,
 )
-from csmd.json_fields import iter_strings, mapping, parse_object, read_time, string
+from csmd.json_fields import iter_strings, mapping, parse_object, string
 from csmd.vocabulary import TurnKind
 
 HOST = "copilot"
@@ -110,12 +110,9 @@ class Session(Conversation):
 
     def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, **fields: Any) -> Turn:
         """Returns a turn of the line."""
-        return Turn(
-            uuid=read_uuid(HOST, value, "id"), session_id=self.session, agent_id=read_label(value, "agentId"), kind=kind,
-            text=text,
-            at=read_time(value), cwd=self.cwd, version=self.version, parent_uuid=self.last,
-            context=self.context if kind == "assistant" else 0, **fields,
-        )  # fmt: skip
+        fields |= {"agent_id": read_label(value, "agentId"), "parent_uuid": self.last}
+        context = self.context if kind == "assistant" else 0
+        return self.new_turn(read_uuid(HOST, value, "id"), value, kind, text, context=context, **fields)
 
 
 def parse_session(first_line: bytes) -> Session | None:

@@ -22,7 +22,7 @@ from csmd.hosts.labels import make_session_id, read_label, read_path, read_uuid
 from csmd.hosts.stored_text import clean_text
 from csmd.hosts.tool_calls import Call, add_exit_code, parse_patch
 from csmd.hosts.transcript_reading import Conversation, Line, ReadLine, Transcript, read_objects, refuse_line
-from csmd.json_fields import mapping, mappings, parse_object, read_time, string
+from csmd.json_fields import mapping, mappings, parse_object, string
 from csmd.privacy.redaction import redact
 from csmd.vocabulary import TurnKind
 
@@ -65,11 +65,8 @@ class Session(Conversation):
     def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, number: int = 0, **fields: Any) -> Turn:
         """Returns the turn of this number in the line, counted from 0."""
         uuid = read_uuid(HOST, value, "id")
-        return Turn(
-            uuid=f"{uuid}/{number}" if number and uuid else uuid, session_id=self.session, agent_id=self.agent,
-            kind=kind,
-            text=text, at=read_time(value), cwd=self.cwd, parent_uuid=read_uuid(HOST, value, "parentId"), **fields,
-        )  # fmt: skip
+        uuid = f"{uuid}/{number}" if number and uuid else uuid
+        return self.new_turn(uuid, value, kind, text, parent_uuid=read_uuid(HOST, value, "parentId"), **fields)
 
 
 def parse_session(first_line: bytes, settings: bytes) -> Session | None:
@@ -127,9 +124,8 @@ def _read_message_turns(line: Line, message: dict[str, Any], session: Session) -
     for block in blocks:
         if block.get("type") == "tool_use":
             for call in read_calls(read_label(block, "name", 120), mapping(block, "input")):
-                turns += line.make_call_turns(
-                    session.make_turn(value, "tool_call", "", len(turns)), read_label(block, "id"), [call]
-                )
+                bare = session.make_turn(value, "tool_call", "", len(turns))
+                turns += line.make_call_turns(bare, read_label(block, "id"), [call])
         elif block.get("type") == "tool_result":
             bare = session.make_turn(value, "tool_result", "", len(turns))
             turns.append(line.make_result_turn(bare, read_label(block, "tool_use_id"), read_result(block)))

@@ -20,7 +20,7 @@ from csmd.hosts import gemini_parts
 from csmd.hosts.gemini_parts import join_text, list_parts
 from csmd.hosts.labels import decode_path, make_session_id, read_label, read_tokens
 from csmd.hosts.transcript_reading import Conversation, Line, ReadLine, Transcript, read_objects, refuse_line
-from csmd.json_fields import mapping, mappings, parse_object, read_time, string
+from csmd.json_fields import mapping, mappings, parse_object, string
 from csmd.privacy.redaction import RedactionCounts
 from csmd.vocabulary import TurnKind
 
@@ -65,7 +65,7 @@ def read_final_message(value: dict[str, Any]) -> str:
 class Chat(Conversation):
     """The conversation whose lines are read, with the state that earlier lines set."""
 
-    ident: str
+    chat_id: str
     prompt: str = ""
     """The uuid of the last prompt, which the following messages answer."""
     taken_back: str = ""
@@ -75,10 +75,8 @@ class Chat(Conversation):
 
     def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, **fields: Any) -> Turn:
         """Returns a turn of a message."""
-        return Turn(
-            uuid=make_session_id(HOST, f"{self.ident}:{read_label(value, 'id')}"), session_id=self.session, agent_id=self.agent,
-            kind=kind, text=text, at=read_time(value), cwd=self.cwd, **fields,
-        )  # fmt: skip
+        uuid = make_session_id(HOST, f"{self.chat_id}:{read_label(value, 'id')}")
+        return self.new_turn(uuid, value, kind, text, **fields)
 
 
 def parse_chat(header: bytes, folder: str, cwd: str) -> Chat | None:
@@ -88,7 +86,7 @@ def parse_chat(header: bytes, folder: str, cwd: str) -> Chat | None:
     if not chat_id:
         return None
     session = make_session_id(HOST, folder if is_agent else chat_id)
-    return Chat(ident=chat_id, session=session, agent=chat_id if is_agent else "", cwd=cwd)
+    return Chat(chat_id=chat_id, session=session, agent=chat_id if is_agent else "", cwd=cwd)
 
 
 def make_reader(transcript: Transcript) -> ReadLine:
@@ -118,7 +116,7 @@ def _read_turns(chat: Chat, line: Line) -> list[Turn]:
             line.record_tokens(chat.stream, read_label(value, "id"), value.get("tokens"), _TOKEN_FIELDS, len(turns))
             return turns
         case _ if target := string(value, "$rewindTo"):
-            chat.taken_back = chat.parents.get(target, _make_parent(f"{HOST}:{chat.ident}:{target}"))
+            chat.taken_back = chat.parents.get(target, _make_parent(f"{HOST}:{chat.chat_id}:{target}"))
         case _ if changes:
             if not chat.agent:
                 line.reading.record_title(chat.session, string(changes, "summary"), line.redactions)

@@ -31,7 +31,7 @@ from csmd.hosts.transcript_reading import (
     read_objects,
     refuse_line,
 )
-from csmd.json_fields import mapping, mappings, parse_object, read_time, string
+from csmd.json_fields import mapping, mappings, parse_object, string
 from csmd.privacy.redaction import redact
 from csmd.vocabulary import TurnKind
 
@@ -197,10 +197,7 @@ class _Message:
             input_tokens, _, cache_read, cache_write = self.token_counts
             context = input_tokens + cache_read + cache_write
             fields |= {"model": read_label(self.data, "modelID", 100), "context": context}
-        return Turn(
-            uuid=uuid, session_id=session.session, agent_id=session.agent, kind=kind, text=text, cwd=self.cwd,
-            at=read_time(self.line.value), version=session.version, **fields,
-        )  # fmt: skip
+        return session.new_turn(uuid, self.line.value, kind, text, cwd=self.cwd, **fields)
 
     def _read_text_turns(self, text: str, *, is_typed: bool) -> list[Turn]:
         kind: TurnKind = "summary" if self.data.get("summary") is True else "assistant"
