@@ -94,7 +94,7 @@ class Settings:
     storage_max_mb: int = 2000
     """Megabytes that the database may use before the oldest tool output is dropped; 0 for no limit."""
     backup_keep: int = 5
-    """How many backups are kept; the oldest go."""
+    """Number of backups that are kept; the oldest are deleted."""
     backup_every_h: int = 24
     """Hours between backups that the daemon makes by itself when idle; 0: none."""
     alarm_desktop: bool = True
@@ -450,7 +450,7 @@ def unit_environment(kind: str, env: Mapping[str, str] = os.environ) -> dict[str
 
 
 def started_by(env: Mapping[str, str] = os.environ) -> str:
-    """What runs this daemon: `systemd`, `launchd`, or `detached`."""
+    """Returns what runs this daemon: `systemd`, `launchd`, or `detached`."""
     kind = env.get("CSMD_SERVICE", "")
     return kind if kind in ("systemd", "launchd") else "detached"
 

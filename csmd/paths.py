@@ -49,7 +49,7 @@ class Paths:
     complaint = Below("run", "start.stderr")
     """The stderr of a daemon that could not start."""
     start_command = Below("run", "command")
-    """How a hook starts the daemon that no service manager keeps: `complaint`, words, environment, each ended by a NUL."""
+    """The command by which a hook starts a daemon without a service: `complaint`, words, environment, NUL-terminated."""
     stopped_mark = Below("run", "stopped-by-user")
     """Present while the user has stopped the daemon on purpose."""
     missing_mark = Below("run", "told-missing")

@@ -97,7 +97,7 @@ def logs(count: int, as_json: bool) -> None:
 
 
 def show_logs(value: dict[str, Any]) -> Screen:
-    """Log lines in the terminal's width: time, level and module of warnings and errors, text."""
+    """Shows log lines in the terminal's width: time, level and module of warnings and errors, text."""
     for line in value["lines"]:
         if not line["at"]:
             yield dim(line["text"].strip(), indent=16)

@@ -265,7 +265,7 @@ def _ask_for_hosts(config: Config, *, silent: bool) -> list[str]:
 
 
 def show_trust(outcomes: Sequence[Change]) -> Screen:
-    """What the user has to do before hooks run."""
+    """Shows what the user has to do before hooks run."""
     changed = {change.kinds[0] for change in outcomes if change.changed}
     for files in FILES.values():
         if files.kinds[0] in changed:

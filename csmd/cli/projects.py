@@ -22,7 +22,7 @@ ALIAS_LABELS = {"moved": "was", "same place": "was", "named": "also", "worktree"
 
 
 def amounts(value: dict[str, Any], **nouns: str) -> list[str]:
-    """Numbers of a value with their nouns, as `2 memories`."""
+    """Formats numbers of a value with their nouns, as `2 memories`."""
     return [amount(value[name], noun) for name, noun in nouns.items()]
 
 

@@ -125,7 +125,7 @@ def _list_problems(value: dict[str, Any]) -> Iterator[Row]:
 
 
 def _list_page_problems(pages: Mapping[str, Any]) -> Iterator[Row]:
-    """Edits of pages that csmd could not read, waits to read, or asks about."""
+    """Lists edits of pages that csmd could not read, will read, or asks about."""
     for page in pages["restored"]:
         problem = f"{page['page']} lost too much at once; nothing was forgotten, the full page is in {page['whole']}"
         yield "pages", problem, WARNING
@@ -316,7 +316,7 @@ def _list_commonest(counts: dict[str, int]) -> str:
 
 
 def _show_live_sessions(value: dict[str, Any]) -> Screen:
-    """Live sessions, with the used part of their contexts."""
+    """Shows live sessions, with the used part of their contexts."""
     rows = []
     for live in value["live"]:
         used, window = live["tokens"], max(live["window"], 1)

@@ -1,4 +1,4 @@
-"""Edits of config.yaml that leave every other byte alone."""
+"""Edits config.yaml and leaves every other byte alone."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class SettingsEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """How to ask an assistant's program whether it runs csmd's hooks.
+    """The query whether an assistant's program runs csmd's hooks.
 
     `requests` returns the messages for its standard input, one line of JSON each, for a session in a directory.
     `read(line, home)` returns event -> state for a line of the answer, None for any other line; in the states `runs` a

@@ -312,7 +312,7 @@ def _check_utf8(word: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What runs the daemon: a manager with its unit's text before and after, or no manager and `why`."""
+    """The manager that is to run the daemon, with its unit's text before and after; or no manager, and `why`."""
 
     manager: Manager | None
     why: str = ""

@@ -107,7 +107,7 @@ def normalise_typed_text(words: str) -> str:
         raise BadInput("the text has no words to remember", hint="write a sentence")
     if len(text) > MAX_CHARACTERS:
         what = f"the text has {len(text)} characters, and one memory has {MAX_CHARACTERS} at most"
-        raise BadInput(what, hint="shorten it, or save several memories")
+        raise BadInput(what, hint="write it shorter, or as several memories")
     return text
 
 

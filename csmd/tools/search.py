@@ -56,7 +56,7 @@ def _check_kind(kind: str, memory_filters: dict[str, str]) -> str:
     check_words(memory_filters, MEMORY_FILTERS)
     for name, value in memory_filters.items():
         if value and kind in ("turn", "session"):
-            raise BadInput(f"a {kind} has no {name}", hint="omit kind, or give memory")
+            raise BadInput(f"a {kind} has no {name}", hint="leave out kind, or say memory")
     return "memory" if any(memory_filters.values()) else kind
 
 

@@ -104,7 +104,7 @@ def describe_health(state: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def describe_source(memory: Mapping[str, Any]) -> str:
-    """Who said a memory."""
+    """Describes the speaker of a memory."""
     if memory["origin"] in ("inferred", "model_saved"):
         by = "imported from another program" if memory["authority"] == "external" else "saved by the assistant"
         return "inferred from sessions" if memory["origin"] == "inferred" else by
@@ -121,7 +121,7 @@ def summarize_dreaming(state: Mapping[str, Any]) -> str:
 
 
 def show_day(visit: Visit) -> Page:
-    """What changed, was decided and is left open on a day, over all projects; today's by default."""
+    """Returns the changes, decisions and open matters of a day, over all projects; today's by default."""
     report = visit.ask("csm_today", date=visit.query.get("date", ""), walls=True, by_person=True)
     day = date.fromisoformat(report["date"])
     before, after = ((day + timedelta(days=step)).isoformat() for step in (-1, 1))
@@ -197,13 +197,13 @@ def show_memory(visit: Visit) -> Page:
 
 
 def show_fading(visit: Visit) -> Page:
-    """How long a memory is shown, for the script: this compares it with all other memories."""
+    """Returns how long a memory is shown, for the script: this compares it with all other memories."""
     memory = visit.ask("csm_memory_show", id=visit.id, only_fading=True)
     return Page("fading.html", {"fades": show.describe_fading(memory)})
 
 
 def show_search(visit: Visit) -> Page:
-    """What a search finds."""
+    """Returns the hits of a search."""
     return Page("search.html", _find_hits(visit))
 
 
@@ -226,7 +226,7 @@ def _find_hits(visit: Visit) -> Json:
 
 
 def list_receipts(visit: Visit) -> Page:
-    """What sessions were shown when, why, and whether it was used."""
+    """Returns the notes that sessions were shown, with time, reason and use."""
     offset, session = visit.read_number("offset"), visit.query.get("session", "")
     limits = {"limit": PAGE_ROWS // 2 + 1, "offset": offset}
     page = visit.ask("csm_receipts", **_project_filter(visit), session=session, details=True, **limits)
@@ -255,7 +255,7 @@ def list_dreams(visit: Visit) -> Page:
 
 
 def show_dream(visit: Visit) -> Page:
-    """What a dream changed, before and after."""
+    """Returns the changes of a dream, before and after."""
     offset = visit.read_number("offset")
     diff = visit.ask("csm_dream_diff", id=visit.id, by_person=True, limit=PAGE_ROWS + 1, offset=offset)
     changes = [
@@ -275,7 +275,7 @@ def show_dream(visit: Visit) -> Page:
 
 
 def list_review(visit: Visit) -> Page:
-    """What waits for an answer, each with a key for it."""
+    """Returns the items of the review, each with the keys that answer it."""
     waiting = visit.ask("csm_review_list", **_project_filter(visit), limit=PAGE_ROWS // 2)
     for item in waiting["items"]:
         shown = {item["text"], *(memory["text"] for memory in item["memories"])}

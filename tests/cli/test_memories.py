@@ -170,8 +170,8 @@ def test_what_matched_is_marked_and_what_stands_beside_it_says_where(
     )
     lines = capsys.readouterr().out.splitlines()
     assert all(len(line) <= 80 for line in lines)
-    assert lines[0].startswith(" 1  turn  2026-02-11  79a0968a-12  session 2cfdacb8  1.47")
-    assert " ".join(" ".join(lines[:2]).split()).endswith("1.47 superseded by m1234 of 2026-03-01")
+    assert lines[0].startswith(" 1  turn  2026-02-11  79a0968a-12  session 2cfdacb8")
+    assert " ".join(" ".join(lines[:2]).split()).endswith("superseded by m1234 on 2026-03-01")
     del lines[1]
     assert lines[1] == "  > assistant: The gateway listens on 8443."
     assert lines[2].startswith("    before, user: which port does the gateway use")

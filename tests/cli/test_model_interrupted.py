@@ -38,7 +38,7 @@ CASES = {
     "sync": Case(("sync", "--no-vectors"), "sync", lambda _, said: "nothing new" in said),
     "purge": Case(
         ("forget", "--purge", "--as", "text", "--yes", "database_url"), "purge",
-        lambda _, said: "nothing of it is left" in said,
+        lambda _, said: "no longer contain it" in said,
 
     ),
     "dream": Case(("dream", "run", "--force"), "dream", lambda machine, _: machine.status()["dream"]["running"] is None),

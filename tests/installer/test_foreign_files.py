@@ -101,7 +101,7 @@ def test_a_file_that_somebody_made_read_only_stays_as_it_is(tmp_path: Path) -> N
         foreign_files.apply(path, b"one", b"two")
     assert path.read_bytes() == b"one"
     (tmp_path / "pipe").mkdir()
-    with pytest.raises(ConfigError, match="no regular file"):
+    with pytest.raises(ConfigError, match="not a regular file"):
         foreign_files.check(tmp_path / "pipe")
 
 

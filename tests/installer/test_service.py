@@ -497,11 +497,11 @@ def test_a_unit_that_somebody_else_wrote_is_not_written_over(machine: Machine, c
     kept = Manager(machine.paths, machine.root / "csmd.service", "systemd")
     for theirs in ("[Service]\nExecStart=/bin/true\n", kept.text().replace("csmd: home ", "csmd: home 0123456789ab ")):
         kept.file.write_text(theirs)
-        with pytest.raises(ConfigError, match="is there already"):
+        with pytest.raises(ConfigError, match="exists and is not"):
             service.plan_for(kept)
     kept.file.unlink()
     kept.file.symlink_to("/dev/null")  # a masked unit
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="exists and is not"):
         service.plan_for(kept)
 
 

@@ -226,13 +226,13 @@ def test_what_is_seen_where_is_changed_by_a_person_only(parts: Any, tool: str, p
     ("tool", "params", "said"),
     [
         ("csm_project_alias", {"place": "x", "other": "one"}, "not an absolute path"),
-        ("csm_project_alias", {"place": "/w/x"}, "which project"),
+        ("csm_project_alias", {"place": "/w/x"}, "the project is missing"),
         ("csm_project_alias", {"place": "/w/x", "remove": True}, "not an alias that you added"),
-        ("csm_project_merge", {"source": "nothing", "into": "/w/x"}, "is no project"),
+        ("csm_project_merge", {"source": "nothing", "into": "/w/x"}, "is not a project"),
         ("csm_project_merge", {"source": "/w/x", "into": "/w/y"}, "nothing was said in /w/x yet"),
         ("csm_project_lens", {"name": " ", "places": "/w/x", "wall": True}, "not a name for a lens"),
         ("csm_project_lens", {"name": "a\nb", "places": "/w/x", "wall": True}, "not a name for a lens"),
-        ("csm_project_lens", {"name": "acme", "places": "", "wall": True}, "which projects"),
+        ("csm_project_lens", {"name": "acme", "places": "", "wall": True}, "no project or topic"),
         ("csm_project_lens", {"name": "acme", "places": "/w/x", "remove": True, "wall": True}, "there is no lens"),
     ],
 )

@@ -92,10 +92,10 @@ def test_a_lens_ends_when_it_is_removed(parts: Any, work: Path) -> None:
         ("work", "", {}, "no project or topic was given"),
         ("work", "", {"wall": True, "remove": True}, "no project or topic was given"),
         ("a\nb", "/w/x", {}, "not a name for a lens"),
-        ("work", "", {"topics": "..."}, "no topic in that text"),
+        ("work", "", {"topics": "..."}, "contains no topic"),
         ("work", "", {"topics": "\n".join(f"topic {n}" for n in range(21))}, "at most 20 topics"),
         ("work", "/w/x", {"remove": True}, "there is no lens 'work'"),
-        ("work", "nothing", {}, "is no project"),
+        ("work", "nothing", {}, "is not a project"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_put_under_a_lens_is_told(
@@ -111,7 +111,7 @@ def test_what_was_never_under_a_lens_cannot_be_taken_out(parts: Any, work: Path)
     put(parts, "oss", work.parent / "oss")
     with pytest.raises(BadInput, match="is not under the lens oss"):
         put(parts, "oss", work, remove=True)
-    with pytest.raises(BadInput, match="no topic of the lens work"):
+    with pytest.raises(BadInput, match="not a topic of the lens work"):
         put(parts, "work", remove=True, topics="billing")
 
 

@@ -341,9 +341,9 @@ def _read_choices(value: dict[str, Any], blocks: list[dict[str, Any]]) -> list[t
     if isinstance(outcome, dict) and isinstance(outcome.get("questions"), list):
         answers = {} if result.get("is_error") else mapping(outcome, "answers")
         notes = mapping(outcome, "annotations")
-        given = {question: answer for question, answer in answers.items() if isinstance(answer, str) and answer}
-        noted = {question: string(mapping(notes, question), "notes") for question in given}
-        return [(question, f"{answer}\n{noted[question]}") for question, answer in given.items()]
+        answer_texts = {question: answer for question, answer in answers.items() if isinstance(answer, str) and answer}
+        noted = {question: string(mapping(notes, question), "notes") for question in answer_texts}
+        return [(question, f"{answer}\n{noted[question]}") for question, answer in answer_texts.items()]
     if not isinstance(content, str):
         return []
     if not result.get("is_error"):
@@ -580,5 +580,5 @@ def read_titles(beginning: bytes) -> dict[str, str]:
 
 
 def list_private_paths(folder: Path) -> list[Path]:
-    """Where the assistant with this configuration directory stores transcripts and the list of projects."""
+    """Returns the paths where the assistant stores transcripts and the list of projects, by its configuration."""
     return [folder, folder.parent / ".claude.json"] if folder.name == ".claude" else [folder]

@@ -29,7 +29,7 @@ def test_the_file_loads_the_plugin_in_csmds_home_and_is_taken_out_whole() -> Non
 def test_a_file_of_somebody_else_stays(text: str) -> None:
     assert merged(text) == registration.remove_plugin("opencode", text, HOME, "csmd.js") == text
     wanted = Registration(home=HOME, interpreter="python3")
-    assert "stays" in registration.describe_foreign_plugin(text, wanted, "csmd.js")
+    assert "was kept" in registration.describe_foreign_plugin(text, wanted, "csmd.js")
     assert not registration.describe_foreign_plugin(merged(""), wanted, "csmd.js")
     with pytest.raises(ConfigError, match="not csmd's"):
         registration.decode(b"\xff", "csmd.js")
