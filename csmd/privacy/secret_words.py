@@ -133,7 +133,7 @@ def may_be_spelled_out(line: str) -> bool:
     words = _LINE_WORD.findall(line.lower())
     if _CLEAR_WORDS.isdisjoint(words):
         return False
-    names = [(at, word) for at, word in enumerate(words) if word in _NAME_WORDS]
+    names = [(index, word) for index, word in enumerate(words) if word in _NAME_WORDS]
     for (first, name), (_, second), (last, third) in zip(names, names[1:], names[2:], strict=False):
         is_clear = not _AMBIGUOUS_NAMES.issuperset((name, second, third)) or len(name + second + third) == 3
         if last - first <= MAX_DISTANCE and is_clear:

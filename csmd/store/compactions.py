@@ -59,25 +59,25 @@ def sizes_of(text: str, uuid: str) -> Sizes | None:
     cut = display.find_cut(text, f"turn {uuid}")
     if cut is None:
         return None
-    kept = f"{cut.head}{cut.tail}"
-    size = display.count_bytes(kept)
+    stored = f"{cut.head}{cut.tail}"
+    size = display.count_bytes(stored)
     before = size + cut.left_out
-    tokens_before = weigh_tokens(kept) * before // max(size, 1)
+    tokens_before = weigh_tokens(stored) * before // max(size, 1)
     return Sizes(before, display.count_bytes(text), tokens_before, weigh_tokens(text))
 
 
-def record_trim(rows: Rows, seq: int, *, uuid: str, original: str, kept: str) -> None:
-    """Records what a turn lost when it was stored: `original` is its text in the transcript, `kept` the stored one."""
+def record_trim(rows: Rows, seq: int, *, uuid: str, original: str, stored: str) -> None:
+    """Records what a turn lost when it was stored: `original` is its text in the transcript, `stored` the stored one."""
     sizes = sizes_of(original, uuid)
     cause: Cause = "size"
-    if kept != original:
+    if stored != original:
         original_sizes = sizes or Sizes(display.count_bytes(original), 0, weigh_tokens(original), 0)
-        sizes = original_sizes._replace(bytes_after=display.count_bytes(kept), tokens_after=weigh_tokens(kept))
+        sizes = original_sizes._replace(bytes_after=display.count_bytes(stored), tokens_after=weigh_tokens(stored))
         cause = "session"
     if sizes is None:
         return
     _write(rows, seq, sizes, cause=cause)
-    cut = display.find_cut(kept, f"turn {uuid}")
+    cut = display.find_cut(stored, f"turn {uuid}")
     rows.update("turns", seq, dropped=cut.left_out if cut else sizes.bytes_before)
 
 
@@ -136,9 +136,9 @@ def record_count(rows: Rows, turn: Uncounted, tokens: int, *, whole: int | None)
         cut = display.find_cut(turn.text, f"turn {turn.uuid}")
         before = estimated if whole is None else whole
         if whole is None and cut is not None:
-            kept = display.count_bytes(f"{cut.head}{cut.tail}")
+            stored_bytes = display.count_bytes(f"{cut.head}{cut.tail}")
             mark = weigh_tokens(turn.text[len(cut.head) : len(turn.text) - len(cut.tail)])
-            before = (tokens - mark) * size // max(kept, 1)
+            before = (tokens - mark) * size // max(stored_bytes, 1)
         rows.run(
             """update compactions set tokens_before = :before,
                 tokens_after = :after, is_counted = :counted, outcome = :outcome where turn_seq = :seq""",

@@ -91,13 +91,13 @@ class _Mailbox:
             self._tasks.append(task)
             self._changed.notify_all()
 
-    def next_tasks(self, most: int) -> list[_Task]:
+    def next_tasks(self, limit: int) -> list[_Task]:
         """Returns the next tasks, at least one; [] when closed and empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or bool(self._tasks))
-            taken = [self._tasks.popleft() for _ in range(min(most, len(self._tasks)))]
+            tasks = [self._tasks.popleft() for _ in range(min(limit, len(self._tasks)))]
             self._changed.notify_all()
-            return taken
+            return tasks
 
     def close(self) -> None:
         """Refuses tasks from now on."""
@@ -125,11 +125,11 @@ class Store:
             # Before any write: a newer csmd's or another program's database is not touched.
             with open_rows(path, readonly=False, vfs=vfs, inspect_only=True) as present:
                 _refuse_newer(present, path)
-        with contextlib.ExitStack() as made:
+        with contextlib.ExitStack() as cleanup:
 
             def opening(*, readonly: bool) -> apsw.Connection:
                 connection = connect(path, readonly=readonly, vfs=vfs)
-                made.callback(close_quietly, connection)
+                cleanup.callback(close_quietly, connection)
                 return connection
 
             writer = opening(readonly=False)
@@ -151,7 +151,7 @@ class Store:
                 )
                 for lane, tasks in self._reads.items()
             }
-            made.pop_all()
+            cleanup.pop_all()
         self._identity = _file_identity(path)
         self._is_rescue_noted = False
         self._rescued_commits = -1
@@ -377,10 +377,10 @@ class Store:
         close_quietly(connection)
 
     def _perform_read(self, rows: Rows, task: _Task) -> None:
-        left = None if task.deadline_at is None else task.deadline_at - time.monotonic()
+        remaining_s = None if task.deadline_at is None else task.deadline_at - time.monotonic()
         try:
             # The deadline is inside: an interrupted rollback would leave the lane in this transaction.
-            with rows.transaction(write=False), rows.deadline(left):
+            with rows.transaction(write=False), rows.deadline(remaining_s):
                 result = task.run(rows)
         except BaseException as error:  # noqa: BLE001 - given to whoever waits for it
             task.future.set_exception(self._record_failure(error))

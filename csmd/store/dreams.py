@@ -39,9 +39,9 @@ _COLUMNS = columns(Dream, "k")
 def begin(rows: Rows, *, why: str, sessions: int, now: str) -> Dream:
     """Records the beginning of a dream."""
     number = rows.number("select coalesce(max(seq), 0) from dreams") + 1
-    ident = "d" + hashlib.sha256(f"{number}:{why}:{now}".encode()).hexdigest()[:10]
-    seq = rows.insert_keyed("dreams", id=ident, why=why, state="running", begun_at=now, sessions=sessions)
-    return Dream(seq=seq, id=ident, why=why, state="running", begun_at=now, sessions=sessions)
+    dream_id = "d" + hashlib.sha256(f"{number}:{why}:{now}".encode()).hexdigest()[:10]
+    seq = rows.insert_keyed("dreams", id=dream_id, why=why, state="running", begun_at=now, sessions=sessions)
+    return Dream(seq=seq, id=dream_id, why=why, state="running", begun_at=now, sessions=sessions)
 
 
 def end(rows: Rows, seq: int, *, state: State, error: str = "", now: str) -> None:
@@ -71,9 +71,9 @@ def list_dreams(rows: Rows, *, limit: int, offset: int = 0) -> list[Dream]:
     return _where(rows, "true order by k.seq desc limit :limit offset :offset", limit=limit, offset=offset)
 
 
-def by_id(rows: Rows, ident: str) -> Dream | None:
+def by_id(rows: Rows, dream_id: str) -> Dream | None:
     """Returns a dream; None if there is none."""
-    return next(iter(_where(rows, "k.id = :id", id=ident)), None)
+    return next(iter(_where(rows, "k.id = :id", id=dream_id)), None)
 
 
 def sessions_since(rows: Rows, at: str) -> int:
@@ -93,21 +93,21 @@ def note_waiting(rows: Rows, *, at: datetime) -> None:
 
 def waiting_since(rows: Rows, *, after: str, now: str) -> str:
     """Returns that time; "" if a dream has begun since (`after`), or the clock was set back."""
-    at = datetime.fromtimestamp(cursors.read_cursor(rows, *_WAITING), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
-    return at if max(after, "1971") < at <= now else ""
+    noticed_at = datetime.fromtimestamp(cursors.read_cursor(rows, *_WAITING), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    return noticed_at if max(after, "1971") < noticed_at <= now else ""
 
 
-def delete_actions(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
-    """Deletes at most `most` actions of some dreams, or the dreams if they have none left; returns how many.
+def delete_actions(rows: Rows, seqs: Sequence[int], *, limit: int) -> int:
+    """Deletes at most `limit` actions of some dreams, or the dreams if they have none left; returns how many.
 
     Call it until it returns 0. The last finished dream is kept, and so is one that is being undone, with all its
     actions.
     """
     sql = f"""delete from change_sets where seq in (select k.seq from change_sets k join dreams d on d.seq = k.dream_seq
-        where {in_keys("d.seq", seqs)} and d.state not in ('running', 'undoing') order by k.seq limit :most)"""  # noqa: S608
-    gone = rows.run(sql, most=most)
+        where {in_keys("d.seq", seqs)} and d.state not in ('running', 'undoing') order by k.seq limit :limit)"""  # noqa: S608
+    deleted = rows.run(sql, limit=limit)
     last_done = find_latest(rows)
-    return gone or rows.run(
+    return deleted or rows.run(
         f"delete from dreams where {in_keys('seq', seqs)} and seq <> :kept and state not in ('running', 'undoing')",  # noqa: S608
         kept=last_done.seq if last_done else 0,
     )
@@ -151,9 +151,9 @@ def last_turn(rows: Rows) -> str:
     return rows.text("select max(last_at) from sessions where parent = '' and host <> 'probe'")
 
 
-def crowded_tiers(rows: Rows, *, most: int) -> list[tuple[str, str, int]]:
-    """Returns (project, tier, memories) of each tier of a project with more than `most`, the fullest first."""
+def crowded_tiers(rows: Rows, *, limit: int) -> list[tuple[str, str, int]]:
+    """Returns (project, tier, memories) of each tier of a project with more than `limit`, the fullest first."""
     sql = """select p.name, g.tier, g.number from (select m.project_seq, m.tier, count(*) as number from memories m
-        where m.tier <> :aside group by m.project_seq, m.tier having count(*) > :most) g
+        where m.tier <> :aside group by m.project_seq, m.tier having count(*) > :limit) g
         join projects p on p.seq = g.project_seq order by 3 desc, 1, 2"""
-    return rows.all(sql, aside=ARCHIVE_TIER, most=most)
+    return rows.all(sql, aside=ARCHIVE_TIER, limit=limit)

@@ -105,10 +105,10 @@ def clear_unfinished(home: Path, *, before_s: float) -> int:
 
 def _in_spool(home: Path) -> list[Path]:
     paths: list[Path] = []
-    for place in spool_places(home):
+    for directory in spool_places(home):
         with contextlib.suppress(OSError):
-            if _is_private(place) and (place.parent == home or _is_private(place.parent)):
-                paths += list(place.iterdir())
+            if _is_private(directory) and (directory.parent == home or _is_private(directory.parent)):
+                paths += list(directory.iterdir())
     return paths
 
 
@@ -361,19 +361,19 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 SESSION_SUFFIX = ".jsonl"
 
 
-def check_session_id(ident: str) -> str:
-    """Returns `ident` if a session file may have this name; raises BadInput otherwise."""
-    if not _ID.fullmatch(ident):
+def check_session_id(session_id: str) -> str:
+    """Returns `session_id` if a session file may have this name; raises BadInput otherwise."""
+    if not _ID.fullmatch(session_id):
         raise BadInput(
-            f"{ident[:60]!r} cannot be a session's name",
+            f"{session_id[:60]!r} cannot be a session's name",
             hint="use letters, digits, `.`, `_` and `-`, at most 100, beginning with a letter or digit",
         )
-    return ident
+    return session_id
 
 
-def session_file(root: Path, ident: str) -> Path | None:
+def session_file(root: Path, session_id: str) -> Path | None:
     """Returns the file of a session in any folder, or None."""
-    name = check_session_id(ident) + SESSION_SUFFIX
+    name = check_session_id(session_id) + SESSION_SUFFIX
     return next((path for path in sorted(root.glob(f"*/{name}")) if path.is_file() and not path.is_symlink()), None)
 
 

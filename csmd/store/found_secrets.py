@@ -36,10 +36,10 @@ def found_secrets(rows: Rows) -> FoundSecrets | None:
     value = rows.find("meta", "value", key=FINDINGS_KEY)
     if not value:
         return None
-    noted = wire.loads(value)
-    if isinstance(noted["since"], str):  # the format before each kind had its own time
-        noted["since"] = dict.fromkeys(noted["kinds"], noted["since"])
-    return FoundSecrets(**noted)
+    stored = wire.loads(value)
+    if isinstance(stored["since"], str):  # the format before each kind had its own time
+        stored["since"] = dict.fromkeys(stored["kinds"], stored["since"])
+    return FoundSecrets(**stored)
 
 
 def rules_of_latest_scan(rows: Rows) -> str:
@@ -56,12 +56,12 @@ def record_scan(
     rows: Rows, rules: str, kinds: Mapping[str, int], in_turns: Mapping[str, int], *, key: bytes, now: str
 ) -> None:
     """Records what a search found, in all and in turns, and left in place."""
-    before = found_secrets(rows)
+    previous = found_secrets(rows)
     rows.upsert("meta", "key", key=RULES_KEY, value=tokens.keyed_hash(rules, key))
     rows.delete("meta", key=FINDINGS_KEY)
     if kinds:
         turns = rows.number("select count(*) from turns")
         rare = sorted(kind for kind in kinds if in_turns.get(kind, 0) * RARE_ONE_IN < turns)
-        since = before.since if before else {}
+        since = previous.since if previous else {}
         secrets = FoundSecrets(dict(kinds), rare, {kind: since.get(kind, now) for kind in kinds})
         rows.upsert("meta", "key", key=FINDINGS_KEY, value=wire.dumps(asdict(secrets)))

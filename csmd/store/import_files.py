@@ -72,12 +72,12 @@ class ForeignFile:
                 if line.strip():
                     yield number, line
 
-    def read_whole(self, most: int) -> bytes:
-        """Returns the bytes of a file; raises TooLarge beyond `most`."""
+    def read_whole(self, limit: int) -> bytes:
+        """Returns the bytes of a file; raises TooLarge beyond `limit`."""
         with open_regular(self.path) as file:
-            data = file.read(most + 1)
-        if len(data) > most:
-            raise TooLarge(f"{self.path} is larger than {most // 1_000_000} MB", hint=SMALLER_HINT)
+            data = file.read(limit + 1)
+        if len(data) > limit:
+            raise TooLarge(f"{self.path} is larger than {limit // 1_000_000} MB", hint=SMALLER_HINT)
         return data
 
     def read_notes(self) -> Iterator[MarkdownNote]:
@@ -154,7 +154,7 @@ def _database_size(head: bytes) -> int:
     """Returns a SQLite database's size in bytes by its header; 0 if the header does not tell."""
     if len(head) < _HEAD_BYTES:
         return _HEAD_BYTES
-    page, changes, pages, counted_at = (int.from_bytes(head[at : at + size]) for at, size in _HEAD_FIELDS)
+    page, changes, pages, counted_at = (int.from_bytes(head[offset : offset + size]) for offset, size in _HEAD_FIELDS)
     # The page count is valid only if written with the last change (https://sqlite.org/fileformat.html, 1.3.7).
     return (65_536 if page == 1 else page) * pages if changes == counted_at else 0
 

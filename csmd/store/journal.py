@@ -88,11 +88,18 @@ def record_answer(
 
     `item` is what the answer is about, "" for the resulting memory.
     """
-    made, changed = _carry_out(rows, act, ())
+    result_id, changed = _carry_out(rows, act, ())
     number = rows.number("select coalesce(max(seq), 0) from change_sets") + 1
-    ident = "a" + hashlib.sha256(f"{number}:{item or made}:{kind}:{now}".encode()).hexdigest()[:10]
+    answer_id = "a" + hashlib.sha256(f"{number}:{item or result_id}:{kind}:{now}".encode()).hexdigest()[:10]
     seq = rows.insert_keyed(
-        "change_sets", id=ident, by_whom=by, kind=kind, item=item or made, made=made, project_seq=project, at=now
+        "change_sets",
+        id=answer_id,
+        by_whom=by,
+        kind=kind,
+        item=item or result_id,
+        made=result_id,
+        project_seq=project,
+        at=now,
     )
     _record_rows(rows, seq, changed)
     return _where(rows, "c.seq = :seq", seq=seq)[0]
@@ -178,14 +185,14 @@ def _find_touched(rows: Rows, touched: Mapping[str, set[int]]) -> tuple[set[str]
 
     The second value says whether a touched one does not exist.
     """
-    idents = [
-        ident
+    items = [
+        item
         for table in ("memories", "candidates")
-        for ident in rows.column(f"select id from {table} where {in_keys('seq', touched.get(table, ()))}")  # noqa: S608
+        for item in rows.column(f"select id from {table} where {in_keys('seq', touched.get(table, ()))}")  # noqa: S608
     ]
-    has_deleted = len(idents) < sum(len(touched.get(table, ())) for table in ("memories", "candidates"))
+    has_deleted = len(items) < sum(len(touched.get(table, ())) for table in ("memories", "candidates"))
     audited = f"select memory_id from belief_changes where {in_keys('seq', touched.get('belief_changes', ()))}"  # noqa: S608
-    return {*idents, *rows.column(audited)}, has_deleted
+    return {*items, *rows.column(audited)}, has_deleted
 
 
 def _record_rows(rows: Rows, set_seq: int, changed: Iterable[tuple[Snapshot, Snapshot]]) -> None:
@@ -214,16 +221,16 @@ def change_set(rows: Rows, seq: int) -> ChangeSet:
     return _where(rows, "c.seq = :seq", seq=seq)[0]
 
 
-def last_answer(rows: Rows, *, projects: Sequence[int] | None, ident: str = "") -> ChangeSet | None:
+def last_answer(rows: Rows, *, projects: Sequence[int] | None, item_id: str = "") -> ChangeSet | None:
     """Returns the latest answer of a person in these projects (None: in all) that is not undone; None if there is none.
 
-    With `ident` the answer with that id, or else the latest about that item, a rule's or an assistant's included.
+    With `item_id` the answer with that id, or else the latest about that item, a rule's or an assistant's included.
     """
     answers = _where(
         rows,
         f"""c.dream_seq is null and (c.id = :id or (c.undone_at = '' and (c.item = :id or (:id = ''
             and c.by_whom = 'person')))) and {in_keys("c.project_seq", projects)} order by c.seq desc limit 1""",
-        id=ident,
+        id=item_id,
     )
     return answers[0] if answers else None
 
@@ -366,8 +373,8 @@ def purge_answers(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     sql = """delete from changed_rows where set_seq in (select seq
         from change_sets where dream_seq is null and at <= (select max(created_at)
         from tombstones where kind in ('text', 'turn', 'session', 'project', 'file')))"""
-    gone = rows.run(sql)
-    return None, gone
+    deleted = rows.run(sql)
+    return None, deleted
 
 
 def purge_actions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
@@ -380,21 +387,21 @@ def purge_actions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     since = rows.value("select max(created_at) from tombstones where kind in ('turn', 'session', 'project', 'file')")
     if since is None:
         return None, 0
-    gone = 0
+    deleted = 0
     if after == 0:
         written = "delete from changed_files where set_seq in (select seq from change_sets where at <= :since)"
-        gone = rows.run(written, since=since)
+        deleted = rows.run(written, since=since)
     sql = """select r.seq, r.set_seq, c.project_seq, c.at, c.evidence, r.state, r.more, r.state_after, r.more_after
         from changed_rows r join change_sets c on c.seq = r.set_seq where r.seq > :after order by r.seq limit :limit"""
-    images = rows.all(sql, after=after, limit=ROWS_PER_PASS)
+    snapshot_rows = rows.all(sql, after=after, limit=ROWS_PER_PASS)
     projects = tombstones.purged_projects(rows, key)
-    sources = [(row[1], row[3] <= projects.get(row[2], ""), _find_names(row[4], row[5:])) for row in images]
+    sources = [(row[1], row[3] <= projects.get(row[2], ""), _find_names(row[4], row[5:])) for row in snapshot_rows]
     names = [*{name for *_, some in sources for name in some}]
     purged = tombstones.purged_names(rows, "turn", names, key=key)
     purged |= tombstones.purged_names(rows, "session", names, key=key)
     for seq in {change for change, as_whole, some in sources if as_whole or some & purged.keys()}:
-        gone += erase_images(rows, seq)
-    return (images[-1][0] if images else None), gone
+        deleted += erase_images(rows, seq)
+    return (snapshot_rows[-1][0] if snapshot_rows else None), deleted
 
 
 #: A string of JSON.

@@ -46,4 +46,4 @@ def end_late_secrets(rows: Rows, seen: Mapping[str, int]) -> None:
 def session_keys(rows: Rows, ids: Iterable[str]) -> list[int]:
     """Returns the row keys of sessions and of their sub-agents."""
     sql = "select seq from sessions where id = :id or parent = :id"
-    return [seq for ident in ids for seq in rows.column(sql, id=ident)]
+    return [seq for session_id in ids for seq in rows.column(sql, id=session_id)]

@@ -126,11 +126,11 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Memory]:
 
 def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]]:
     """Returns the memories that each of these turns states or confirms; turns without any are left out."""
-    bare = {uuid: uuid.partition("/")[0] for uuid in uuids}
-    wanted = sorted({*bare, *bare.values()})
-    if not wanted:
+    lines = {uuid: uuid.partition("/")[0] for uuid in uuids}
+    all_uuids = sorted({*lines, *lines.values()})
+    if not all_uuids:
         return {}
-    values = {f"uuid{place}": uuid for place, uuid in enumerate(wanted)}
+    values = {f"uuid{number}": uuid for number, uuid in enumerate(all_uuids)}
     uuid_names = ", ".join(f":{name}" for name in values)
     sql = f"select uuid, memory_seq from provenance where uuid in ({uuid_names}) order by memory_seq"  # noqa: S608
     sources = rows.all(sql, **values)
@@ -139,7 +139,7 @@ def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]
     for uuid, seq in sources:
         if seq in memories:
             by_uuid[uuid][seq] = memories[seq]
-    by_turn = {uuid: list({**by_uuid[uuid], **by_uuid[short]}.values()) for uuid, short in bare.items()}
+    by_turn = {uuid: list({**by_uuid[uuid], **by_uuid[short]}.values()) for uuid, short in lines.items()}
     return {uuid: stated for uuid, stated in by_turn.items() if stated}
 
 
@@ -230,7 +230,7 @@ def memories_replaced_by(rows: Rows, idents: Sequence[str]) -> dict[str, list[Me
     """Returns the memories that each of these replaces; those that replace none are left out."""
     if not idents:
         return {}
-    values = {f"ident{place}": ident for place, ident in enumerate(idents)}
+    values = {f"ident{number}": memory_id for number, memory_id in enumerate(idents)}
     ident_names = ", ".join(f":{name}" for name in values)
     replaced: dict[str, list[Memory]] = defaultdict(list)
     for memory in where(rows, f"m.superseded_by in ({ident_names}) order by m.confirmed_at desc, m.seq", **values):

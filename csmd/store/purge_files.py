@@ -113,28 +113,30 @@ def purge(
     memories.
     """
     session_files = [path for path, way in list_files(home, log_dir) if way == "lines"]
-    gone = [path for path in session_files if purged("session", [path.stem])]
-    for path in gone:
+    purged_files = [path for path in session_files if purged("session", [path.stem])]
+    for path in purged_files:
         path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             path.parent.rmdir()  # it has the project's name; it stays while another session is in it
     turns: set[str] = set()
-    for path in set(session_files) - set(gone):
-        named = map(_uuid_of_line, path.read_bytes().decode("utf-8", "replace").split("\n"))
-        turns |= purged("turn", [uuid for uuid in named if uuid])
+    for path in set(session_files) - set(purged_files):
+        uuids = map(_uuid_of_line, path.read_bytes().decode("utf-8", "replace").split("\n"))
+        turns |= purged("turn", [uuid for uuid in uuids if uuid])
 
-    def cleaned(text: str, hole: str = PURGED) -> tuple[str, int]:
-        text, hits = remove_purged(text, marks, placeholder=hole)
+    def cleaned(text: str, placeholder: str = PURGED) -> tuple[str, int]:
+        text, hits = remove_purged(text, marks, placeholder=placeholder)
         for needle in needles:
-            text, more = replace_spans(text, needle.spans(text), placeholder=hole)
+            text, more = replace_spans(text, needle.spans(text), placeholder=placeholder)
             hits += more
         return text, hits
 
-    done = change_files(home, log_dir, cleaned, every_copy=everything, turns=turns, missing=partial(purged, "memory"))
-    done.removed += [str(path) for path in gone]
+    changes = change_files(
+        home, log_dir, cleaned, every_copy=everything, turns=turns, missing=partial(purged, "memory")
+    )
+    changes.removed += [str(path) for path in purged_files]
     for root in NAMED_BY_TEXT:
-        _purge_names(home, root, partial(cleaned, hole=PURGED_NAME), done)
-    return done
+        _purge_names(home, root, partial(cleaned, placeholder=PURGED_NAME), changes)
+    return changes
 
 
 #: Folders in the home whose files are named after topics, projects and sessions.
@@ -143,28 +145,28 @@ NAMED_BY_TEXT = ("memory", "sessions")
 PURGED_NAME = "purged"
 
 
-def _purge_names(home: Path, root: str, cleaned: Clean, done: ChangedFiles) -> None:
+def _purge_names(home: Path, root: str, cleaned: Clean, changes: ChangedFiles) -> None:
     """Removes purged text from the file names below a folder; a page of the daemon is removed, since it is rewritten.
 
     Archived files and csmd's own sessions are renamed, with a number if the name is taken.
     """
     for folder, folders, names in os.walk(home / root, topdown=False):
-        place = Path(folder)
-        is_page = root == "memory" and "archive" not in place.relative_to(home).parts
+        directory = Path(folder)
+        is_page = root == "memory" and "archive" not in directory.relative_to(home).parts
         for name in (*names, *folders):
-            path, (new, hits) = place / name, cleaned(name)
+            path, (new, hits) = directory / name, cleaned(name)
             if not hits:
                 continue
             if name in names and is_page:
                 path.unlink(missing_ok=True)
-                done.removed.append(str(path))
+                changes.removed.append(str(path))
                 continue
             numbered = (f"{Path(new).stem}-{number}{Path(new).suffix}" for number in itertools.count(2))
             target = next(
-                place / free for free in itertools.chain([new], numbered) if not os.path.lexists(place / free)
+                directory / free for free in itertools.chain([new], numbered) if not os.path.lexists(directory / free)
             )
             path.rename(target)
-            done.rewritten.append(str(target))
+            changes.rewritten.append(str(target))
 
 
 def _uuid_of_line(line: str) -> str:
@@ -198,20 +200,20 @@ def change_files(
     `ways` and `chosen` limit the files. `refusing` handles a file that the disk refuses; it raises by default. A line
     of one of `turns` keeps only IDENTIFYING_FIELDS; a line of a page about a `missing` memory is removed.
     """
-    done = ChangedFiles()
+    changes = ChangedFiles()
     for path, way in list_files(home, log_dir):
         if ways is not None and way not in ways:
             continue
         if way == "copy" and (every_copy or _copy_holds(path, cleaned)):
             path.unlink(missing_ok=True)
-            done.removed.append(str(path))
+            changes.removed.append(str(path))
         elif way != "copy":
             mend = partial(_clean_page, cleaned, missing) if way == "page" else cleaned
             try:
-                _change_file(path, way, mend, done, turns, chosen)
+                _change_file(path, way, mend, changes, turns, chosen)
             except OSError as error:
                 refusing(path, error)
-    return done
+    return changes
 
 
 def list_files(home: Path, log_dir: Path) -> list[tuple[Path, FileWay]]:
@@ -227,13 +229,17 @@ def list_copies(home: Path, log_dir: Path) -> list[Path]:
 
 def _match_pattern(home: Path, log_dir: Path, pattern: str) -> list[Path]:
     folder, _, name = pattern.rpartition("/")
-    places = [log_dir] if folder == "log" else spool_places(home)[::2] if folder == "spool" else []
-    paths = [path for place in places for path in place.glob(name)] if places else list(home.glob(pattern))
+    directories = [log_dir] if folder == "log" else spool_places(home)[::2] if folder == "spool" else []
+    paths = (
+        [path for directory in directories for path in directory.glob(name)]
+        if directories
+        else list(home.glob(pattern))
+    )
     return sorted(path for path in paths if path.is_file() and not path.is_symlink())
 
 
 def _change_file(
-    path: Path, way: FileWay, cleaned: Clean, done: ChangedFiles, turns: Set[str], chosen: ShouldChange
+    path: Path, way: FileWay, cleaned: Clean, changes: ChangedFiles, turns: Set[str], chosen: ShouldChange
 ) -> None:
     with path.open("r+b" if way == "lines" else "rb") as file:
         if os.fstat(file.fileno()).st_size > MAX_BYTES:
@@ -243,7 +249,7 @@ def _change_file(
             text, hits = _clean_json_lines(file.read().decode("utf-8", "replace"), cleaned, turns)
             if hits:
                 _overwrite(file, text.encode("utf-8", "replace"))
-                done.rewritten.append(str(path))
+                changes.rewritten.append(str(path))
             return
         whole = file.read().decode("utf-8", "surrogateescape")  # invalid UTF-8 stays as it is
     text, hits = cleaned(whole)
@@ -251,13 +257,13 @@ def _change_file(
         return
     if way == "remove":
         path.unlink(missing_ok=True)
-        done.removed.append(str(path))
+        changes.removed.append(str(path))
     elif way == "keep":
-        done.kept.append(str(path))
+        changes.kept.append(str(path))
     else:
         with path.open("r+b") as file:
             _overwrite(file, text.encode("utf-8", "surrogateescape"))
-        done.rewritten.append(str(path))
+        changes.rewritten.append(str(path))
 
 
 def _overwrite(file: BinaryIO, data: bytes) -> None:
@@ -278,29 +284,30 @@ def _clean_json_lines(whole: str, cleaned: Clean, turns: Set[str]) -> tuple[str,
     """Returns a file of JSON lines with every string cleaned; a line that is not JSON is cleaned as plain text."""
     total = 0
 
-    def mended(value: Any, clean_one: Clean) -> Any:
+    def clean_value(value: Any, clean_one: Clean) -> Any:
         nonlocal total
         if isinstance(value, str):
             value, hits = clean_one(value)
             total += hits
         elif isinstance(value, list):
-            value = [mended(item, clean_one) for item in value]
+            value = [clean_value(item, clean_one) for item in value]
         elif isinstance(value, dict):
             value = {
-                key: mended(item, cleaned if key in IDENTIFYING_FIELDS else clean_one) for key, item in value.items()
+                key: clean_value(item, cleaned if key in IDENTIFYING_FIELDS else clean_one)
+                for key, item in value.items()
             }
         return value
 
     lines = []
     for line in whole.split("\n"):
-        before = total
+        hits_before = total
         try:
             value = wire.loads(line) if line.strip() else None
         except BadInput:
-            lines.append(mended(line, cleaned))
+            lines.append(clean_value(line, cleaned))
         else:
-            value = mended(value, _empty_text if turns and _uuid_of_line(line) in turns else cleaned)
-            lines.append(wire.dumps(value) if total > before else line)
+            value = clean_value(value, _empty_text if turns and _uuid_of_line(line) in turns else cleaned)
+            lines.append(wire.dumps(value) if total > hits_before else line)
     return "\n".join(lines), total
 
 
@@ -443,15 +450,15 @@ def files_below(folder: Path, *, leave_out: Sequence[str] = (), environments: bo
     if folder.is_file() and not folder.is_symlink():
         yield folder
         return
-    for place, subfolders, names in os.walk(folder):
-        if Path(place) == folder:
+    for directory, subfolders, names in os.walk(folder):
+        if Path(directory) == folder:
             subfolders[:] = [name for name in subfolders if name not in leave_out]
         elif not environments and ENVIRONMENT_MARKER in names:
             subfolders.clear()
             continue
         subfolders.sort()
         for name in sorted(names):
-            path = Path(place) / name
+            path = Path(directory) / name
             with contextlib.suppress(OSError):
                 if stat.S_ISREG(path.lstat().st_mode):
                     yield path
@@ -499,24 +506,24 @@ def scan_files(
 ) -> tuple[list[FileHits], list[FileHits], list[str]]:
     """Returns (hits in csmd's files, hits in the assistant's, the matches); names count only in the assistant's."""
     needles = [Needle(text) for text in texts]
-    left: list[FileHits] = []
+    own_hits: list[FileHits] = []
     for root in own:
         for path in files_below(root, leave_out=SKIPPED_FOLDERS, environments=False):
             with contextlib.suppress(OSError):
-                named = str(path.relative_to(root)) if path != root else ""
+                relative = str(path.relative_to(root)) if path != root else ""
                 if needles and (
-                    count := count_in_bytes(path, needles) + sum(bool(needle.spans(named)) for needle in needles)
+                    count := count_in_bytes(path, needles) + sum(bool(needle.spans(relative)) for needle in needles)
                 ):
-                    left.append(FileHits(str(path), count))
-    in_hosts: list[FileHits] = []
+                    own_hits.append(FileHits(str(path), count))
+    host_hits: list[FileHits] = []
     seen: set[str] = set()
     for root in hosts:
         for path in files_below(root):
             with contextlib.suppress(OSError):
                 hits = find_in_lines(path, needles, [name.encode() for name in names], seen)
                 if hits.count:
-                    in_hosts.append(hits)
-    return left, in_hosts, sorted(seen)
+                    host_hits.append(hits)
+    return own_hits, host_hits, sorted(seen)
 
 
 def main() -> None:

@@ -202,12 +202,12 @@ def item_texts(rows: Rows, seq: int) -> list[tuple[str, str]]:
     sql = """select i.memory_id, m.text from injection_items i
         left join memories m on m.id = i.memory_id where i.injection_seq = :seq order by i.memory_id"""
     texts = rows.all(sql, seq=seq)
-    return [(ident, _quoted(rows, ident) if text is None else text) for ident, text in texts]
+    return [(item_id, _quoted(rows, item_id) if text is None else text) for item_id, text in texts]
 
 
-def _quoted(rows: Rows, ident: str) -> str:
+def _quoted(rows: Rows, item_id: str) -> str:
     """Returns the quoted text of a turn: one passage, or all of it; "" if it is gone."""
-    uuid, _, start = ident.partition("#")
+    uuid, _, start = item_id.partition("#")
     sql = """select t.text, p.text, p.start_at, p.end_at
         from turns t left join passages p on p.turn_seq = t.seq and p.start_at = :start where t.uuid = :uuid"""
     turn = rows.first(sql, uuid=uuid, start=int(start) if start.isdecimal() else -1)
@@ -227,8 +227,8 @@ def ordinal_at(rows: Rows, session_seq: int, at: str) -> int:
 def record_use(rows: Rows, seq: int, verdicts: Mapping[str, tuple[bool, str]]) -> None:
     """Records (used, kind of evidence) for each item whose use is known."""
     sql = "update injection_items set used = :used, used_by = :by where injection_seq = :seq and memory_id = :id"
-    for ident, (used, by) in verdicts.items():
-        rows.run(sql, used=int(used), by=by, seq=seq, id=ident)
+    for item_id, (used, by) in verdicts.items():
+        rows.run(sql, used=int(used), by=by, seq=seq, id=item_id)
     rows.update("injections", seq, judged=1)
 
 

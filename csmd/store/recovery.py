@@ -479,9 +479,9 @@ def _list_all_turns(into: Rows) -> set[int]:
         s.turns + row_number() over (partition by t.session_seq order by t.at, t.seq), t.seq
         from turns t join sessions s on s.seq = t.session_seq
         where not exists (select 1 from session_turn st where st.turn_seq = t.seq) returning session_seq"""
-    listed = into.column(sql)
+    session_seqs = into.column(sql)
     into.run(to_the_last)
-    return set(listed)
+    return set(session_seqs)
 
 
 def sort_turns(rows: Rows, *, new_after: int, disordered_sessions: set[int]) -> int:
@@ -493,11 +493,11 @@ def sort_turns(rows: Rows, *, new_after: int, disordered_sessions: set[int]) -> 
     for session in sorted(disordered_sessions):
         sql = """select st.turn_seq, st.rewound from session_turn st
             join turns t on t.seq = st.turn_seq where st.session_seq = :session order by t.at, st.ordinal"""
-        listed = rows.all(sql, session=session)
+        session_turns = rows.all(sql, session=session)
         rows.delete("session_turn", session_seq=session)
-        for ordinal, (turn, rewound) in enumerate(listed, 1):
+        for ordinal, (turn, rewound) in enumerate(session_turns, 1):
             rows.insert("session_turn", session_seq=session, ordinal=ordinal, turn_seq=turn, rewound=rewound)
-        rows.update("sessions", session, turns=len(listed))
+        rows.update("sessions", session, turns=len(session_turns))
     return len(disordered_sessions)
 
 

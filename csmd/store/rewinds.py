@@ -125,7 +125,7 @@ def _branch_start(rows: Rows, session_seq: int, own: int, parent: str) -> int | 
         order by st.ordinal"""  # noqa: S608
     between = rows.all(sql, session=session_seq, after=after, own=own)
     return next(
-        (place for place, line in between if _is_descendant(rows, session_seq, place, line, parent, after)), None
+        (ordinal for ordinal, line in between if _is_descendant(rows, session_seq, ordinal, line, parent, after)), None
     )
 
 

@@ -103,14 +103,14 @@ def surrounding_turns(rows: Rows, seq: int, *, each: int) -> tuple[list[int], li
 MAX_TURN_DISTANCE = 60
 
 
-def turns_after(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
-    """Returns the searchable turns after each of these in its session, in order, at most `most`."""
+def turns_after(rows: Rows, seqs: Sequence[int], *, limit: int) -> dict[int, list[int]]:
+    """Returns the searchable turns after each of these in its session, in order, at most `limit`."""
     sql = f"""select me.turn_seq, n.turn_seq from turns own join session_turn me on me.turn_seq = own.seq
         and me.session_seq = own.session_seq join session_turn n on n.session_seq = me.session_seq
         and n.ordinal > me.ordinal and n.ordinal <= me.ordinal + :furthest
         join {JOIN_SEARCHABLE} where {in_keys("own.seq", seqs)} order by me.turn_seq, n.ordinal"""  # noqa: S608
-    behind = rows.grouped(sql, furthest=MAX_TURN_DISTANCE)
-    return {seq: [turn for (turn,) in behind[seq]][:most] for seq in seqs}
+    later = rows.grouped(sql, furthest=MAX_TURN_DISTANCE)
+    return {seq: [turn for (turn,) in later[seq]][:limit] for seq in seqs}
 
 
 def turns_of_uuids(rows: Rows, uuids: Sequence[str]) -> dict[str, int]:
@@ -187,10 +187,10 @@ def turn_neighbours(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] 
     neighbours = rows.all(sql, most=MAX_EXCHANGE_TURNS)
     return {
         seq: TurnNeighbours(
-            session=session, at=at, before=prompt or left or 0, after=answered or right or 0,
+            session=session, at=said_at, before=prompt or previous or 0, after=answered or next_turn or 0,
             midway=bool(answers and answered),
         )
-        for seq, session, at, prompt, left, answered, right, answers in neighbours
+        for seq, session, said_at, prompt, previous, answered, next_turn, answers in neighbours
     }  # fmt: skip
 
 

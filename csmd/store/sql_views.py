@@ -295,7 +295,7 @@ class Answer:
 
 
 def answer(
-    path: Path, statement: str, *, places: Sequence[int] | None, limit: int, seconds: float = MAX_SECONDS
+    path: Path, statement: str, *, projects: Sequence[int] | None, limit: int, seconds: float = MAX_SECONDS
 ) -> Answer:
     """Answers one SELECT on the views of a database for these projects (None: all), with at most `limit` rows.
 
@@ -306,14 +306,14 @@ def answer(
     guard = _Guard(seconds)
     with guard.explaining():
         only = _compile_one(statement, guard)
-        with _open(path, places) as connection:
+        with _open(path, projects) as connection:
             guard.watch(connection, reads=VIEW_TABLES | VIEW_NAMES)
             return _fetch(connection, only, limit)
 
 
-def read_sample(path: Path, view: View, *, places: Sequence[int] | None, limit: int) -> Answer:
+def read_sample(path: Path, view: View, *, projects: Sequence[int] | None, limit: int) -> Answer:
     """Returns the first rows of a view for these projects."""
-    return answer(path, f"select * from {view.name}", places=places, limit=limit)  # noqa: S608
+    return answer(path, f"select * from {view.name}", projects=projects, limit=limit)  # noqa: S608
 
 
 class _Guard:
@@ -421,29 +421,29 @@ def _compile(connection: apsw.Connection, statements: str) -> tuple[str, bool | 
 
 
 @contextmanager
-def _open(path: Path, places: Sequence[int] | None) -> Iterator[apsw.Connection]:
+def _open(path: Path, projects: Sequence[int] | None) -> Iterator[apsw.Connection]:
     """Returns a read-only connection of its own with the views for these projects."""
     connection = connect(path, readonly=True)
     try:
         for view in VIEWS:
-            sql = _limit_view(places, view.sql)
+            sql = _limit_view(projects, view.sql)
             connection.execute(f"create temp view {view.name} ({', '.join(view.columns)}) as {sql}")
         yield connection
     finally:
         close_quietly(connection)
 
 
-def _limit_view(places: Sequence[int] | None, sql: str) -> str:
+def _limit_view(projects: Sequence[int] | None, sql: str) -> str:
     """Returns the SELECT of a view for these projects, with plain columns if nothing is hidden, to use indexes."""
 
     def session(column: re.Match[str]) -> str:
-        if places is None:
+        if projects is None:
             return column[1]
         return f"""case when exists (select 1 from main.sessions hidden
             where hidden.id = {column[1]} and not {{hidden.project_seq}}) then '' else {column[1]} end"""  # noqa: S608
 
     sql = re.sub(r"\{session (\w+\.\w+)\}", session, sql)
-    return re.sub(r"\{(\w+\.\w+)\}", lambda column: f"({in_keys(column[1], places)})", sql)
+    return re.sub(r"\{(\w+\.\w+)\}", lambda column: f"({in_keys(column[1], projects)})", sql)
 
 
 def _fetch(connection: apsw.Connection, statement: str, limit: int) -> Answer:
@@ -456,13 +456,13 @@ def _fetch(connection: apsw.Connection, statement: str, limit: int) -> Answer:
 
     connection.exec_trace = trace
     rows: list[Row] = []
-    left, is_cut = MAX_ANSWER_CHARACTERS, False
+    room, is_cut = MAX_ANSWER_CHARACTERS, False
     for row in connection.execute(statement):
-        if len(rows) == limit or left <= 0:
+        if len(rows) == limit or room <= 0:
             is_cut = True
             break
         rows.append(tuple(map(_shorten_value, row)))
-        left -= sum(len(value) for value in rows[-1] if isinstance(value, str))
+        room -= sum(len(value) for value in rows[-1] if isinstance(value, str))
     return Answer(columns=tuple(columns), rows=rows, is_cut=is_cut)
 
 

@@ -151,13 +151,13 @@ def queue_project(rows: Rows, share: Share) -> None:
     sessions = """select s.id
         from sessions s where s.project_seq = :project and exists (select 1 from digests d where d.session_seq = s.seq)"""
     for kind, sql in ((MEMORY, memory_ids), (DIGEST, sessions)):
-        for ident in rows.column(sql, project=share.project_seq):
-            _queue(rows, kind, ident)
+        for item_id in rows.column(sql, project=share.project_seq):
+            _queue(rows, kind, item_id)
 
 
-def _queue(rows: Rows, kind: str, ident: str) -> None:
+def _queue(rows: Rows, kind: str, item_id: str) -> None:
     repeated = "on conflict (kind, id) do update set changes = team_outbox.changes + 1"
-    rows.insert("team_outbox", repeated, kind=kind, id=ident, changes=1)
+    rows.insert("team_outbox", repeated, kind=kind, id=item_id, changes=1)
 
 
 # --- the outbox
@@ -197,24 +197,24 @@ class SharedSession(NamedTuple):
     last_at: str
 
 
-def find_shared_memory(rows: Rows, ident: str) -> SharedMemory | None:
+def find_shared_memory(rows: Rows, memory_id: str) -> SharedMemory | None:
     """Returns the user's own memory in a shared project; None for any other memory."""
     sql = """select m.seq, m.project_seq from memories m join team_shares s on s.project_seq = m.project_seq
         where m.id = :id and m.twin_of = 0 and m.seq not in (select memory_seq from team_memories)"""
-    return rows.read_one(SharedMemory, sql, id=ident)
+    return rows.read_one(SharedMemory, sql, id=memory_id)
 
 
-def is_colleagues(rows: Rows, ident: str) -> bool:
+def is_colleagues(rows: Rows, memory_id: str) -> bool:
     """Whether a memory is a colleague's."""
     sql = "select 1 from memories m join team_memories t on t.memory_seq = m.seq where m.id = :id"
-    return rows.exists(sql, id=ident)
+    return rows.exists(sql, id=memory_id)
 
 
-def find_shared_session(rows: Rows, ident: str) -> SharedSession | None:
+def find_shared_session(rows: Rows, session_id: str) -> SharedSession | None:
     """Returns a session of a shared project; None for any other."""
     sql = """select n.seq, n.project_seq, n.parent, n.host, n.last_at
         from sessions n join team_shares s on s.project_seq = n.project_seq where n.id = :id"""
-    return rows.read_one(SharedSession, sql, id=ident)
+    return rows.read_one(SharedSession, sql, id=session_id)
 
 
 # --- colleagues' memories
@@ -249,8 +249,8 @@ def save_place(rows: Rows, place: Place) -> None:
 
 def delete_place(rows: Rows, place: Place) -> None:
     """Deletes a colleague's project with its memories."""
-    for ident in rows.column("select remote_id from team_memories where place_seq = :seq", seq=place.seq):
-        delete_memory(rows, place, ident)
+    for remote_id in rows.column("select remote_id from team_memories where place_seq = :seq", seq=place.seq):
+        delete_memory(rows, place, remote_id)
     rows.delete("team_places", seq=place.seq)
 
 

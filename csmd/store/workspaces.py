@@ -182,7 +182,7 @@ class ProjectSummary:
 
 def list_projects(rows: Rows) -> list[ProjectSummary]:
     """Returns every project, the one with the latest turn first."""
-    places = rows.grouped("select project_seq, path, why from aliases order by created_at, path")
+    paths = rows.grouped("select project_seq, path, why from aliases order by created_at, path")
     merged = rows.grouped("select merged_into, root from projects where merged_into > 0 order by root")
     sql = """select p.seq, substr(p.key, 1, :length), p.name, p.root, p.kind, p.remote, coalesce(w.name, ''),
         coalesce(o.name, ''), (select count(*) from sessions s where s.project_seq = p.seq and s.parent = ''),
@@ -195,7 +195,7 @@ def list_projects(rows: Rows) -> list[ProjectSummary]:
     return [
         replace(
             project,
-            other_places=tuple(place for place in places[project.seq] if place[0] != project.root),
+            other_places=tuple(path for path in paths[project.seq] if path[0] != project.root),
             merged=tuple(root for (root,) in merged[project.seq]),
         )
         for project in summaries

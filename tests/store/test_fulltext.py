@@ -238,7 +238,7 @@ def test_a_word_is_counted_once_in_a_read_and_anew_in_the_next_and_in_a_write(st
         asked: list[str] = []
         own = rows.all
         rows.all = lambda sql, **values: asked.append(sql) or own(sql, **values)  # type: ignore[method-assign, func-returns-value]
-        counted = [fulltext.count_rows_with(rows, "passage", "heron", most=most) for most in (2, 2, 1, 9, 5, 99)]
+        counted = [fulltext.count_rows_with(rows, "passage", "heron", limit=most) for most in (2, 2, 1, 9, 5, 99)]
         return [len(asked), *counted]
 
     assert store.read(look) == [2, 2, 2, 1, 3, 3, 3]

@@ -291,7 +291,7 @@ def answers_and_dreams_are_in_the_journal(store: Store) -> None:
     last = store.read(lambda rows: journal.last_answer(rows, projects=None))
     assert last is not None
     assert (last.id, last.by, last.kind, last.item, last.made) == ("a3", "person", "keep", "m1", "m1")
-    rule = store.read(lambda rows: journal.last_answer(rows, projects=None, ident="a2"))
+    rule = store.read(lambda rows: journal.last_answer(rows, projects=None, item_id="a2"))
     assert rule is not None and rule.by == "rule"
     kept = store.read(lambda rows: rows.all("select set_seq, item, text, state_after from changed_rows order by seq"))
     assert kept == [(3, "m1", "use tabs", '{"version": 4}'), (4, "m2", "a", "{}")]
