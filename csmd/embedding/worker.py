@@ -109,7 +109,8 @@ def batches(lengths: Sequence[int], *, texts: int, chars: int) -> Iterator[list[
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if group and (len(group) == texts or total + lengths[index] > chars):
             yield group
-            group, total = [], 0
+            group = []
+            total = 0
         group.append(index)
         total += lengths[index]
     if group:
@@ -231,7 +232,8 @@ def refuse_network() -> None:
 
 def _serve_model(model_dir: Path, idle_s: float) -> int:
     # Frames have descriptors of their own: what a library prints goes to stderr, and its stdin is empty.
-    source, sink = os.dup(0), os.dup(1)
+    source = os.dup(0)
+    sink = os.dup(1)
     os.dup2(2, 1)
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)

@@ -65,6 +65,8 @@ MAX_ROWS = 100
 MAX_ROW_CHARACTERS = 1000
 #: The modules that decide what is a secret.
 _SOURCES = ("redaction.py", "secret_rules.py", "secret_shapes.py", "secret_words.py")
+#: Literals of rules that name a secret.
+_SECRET_NAME = re.compile(r"passw|passphrase|secret|token|key|pw|auth|\A[a-z0-9]{2,}_\Z")
 
 
 class Span(NamedTuple):
@@ -98,10 +100,6 @@ class LiteralRule(NamedTuple):
     rule: int
     literal: str
     match: Callable[[str, int], object] | None
-
-
-#: Literals of rules that name a secret.
-_SECRET_NAME = re.compile(r"passw|passphrase|secret|token|key|pw|auth|\A[a-z0-9]{2,}_\Z")
 
 
 def _build_automaton(rules: Sequence[Rule]) -> ahocorasick.Automaton:
@@ -208,7 +206,8 @@ def _find_spans(text: str) -> tuple[list[Span], list[int]]:
     if _chosen is not None:
         spans += [Span(*word.span(), -1, "chosen-word") for word in _chosen.finditer(text) if word.group(1)]
     read_to = [0] * len(RULES)  # no rule reads a position twice
-    line, line_end = "", 0
+    line = ""
+    line_end = 0
     met_needs: dict[str, bool] = {}  # for the part of a line that rules starting before `line_end` read
     for last, (length, by_need, is_name) in _LITERALS.iter(_fold_case(text)):
         start = last + 1 - length
@@ -282,7 +281,8 @@ def _find_joined_spans(text: str, names: Sequence[int]) -> list[Span]:
         if joint is None:
             continue
         begin = max(0, begin - MAX_NAME_CHARACTERS)
-        pieces, positions = list[str](), list[int]()
+        pieces = list[str]()
+        positions = list[int]()
         for other in _JOINT.finditer(text, joint.start(), joint.end() + JOINT_CHARACTERS):
             pieces.append(text[begin : other.start()])
             positions += range(begin, other.start())

@@ -291,7 +291,8 @@ def move_stale_log_aside(database: Path, *, now: str) -> Path | None:
 
     SQLite would apply it to the new database. A daemon that exits by itself leaves no log; a killed one does.
     """
-    record, inodes = files.read_json(database.parent / OPEN_FILES_RECORD), _inodes(database)
+    record = files.read_json(database.parent / OPEN_FILES_RECORD)
+    inodes = _inodes(database)
     if (
         record is None
         or inodes is None
@@ -321,7 +322,8 @@ def replace_database(new: Path, database: Path, old_copy: Path) -> None:
 
     Once READY_FILE is written, the next holder of the instance lock finishes the replacement.
     """
-    home, workshop = database.parent, database.parent / WORKSHOP
+    home = database.parent
+    workshop = database.parent / WORKSHOP
     for path in (new, new.parent, workshop, home):
         files.flush_to_disk(path)
     names = {"new": str(new.relative_to(home)), "aside": str(old_copy.relative_to(home))}
@@ -337,7 +339,8 @@ def is_replacing(database: Path) -> bool:
 
 def finish_replacement(database: Path) -> None:
     """Finishes a replacement of the database, from whatever step a kill left it at, and removes the workshop."""
-    home, workshop = database.parent, database.parent / WORKSHOP
+    home = database.parent
+    workshop = database.parent / WORKSHOP
     names = files.read_json(workshop / READY_FILE)
     if names is not None and (new := home / str(names["new"])).exists():  # otherwise it is in its place already
         old_copy = home / str(names["aside"])

@@ -45,13 +45,12 @@ def put_candidate(rows: Rows, candidate: Candidate) -> str:
 
 def _insert(rows: Rows, candidate: Candidate) -> tuple[int, str]:
     """Returns (row key, id) of a new candidate; a finished one may have the same id."""
-    candidate_id, number = candidate.id, 1
+    candidate_id = candidate.id
+    number = 1
     while rows.has("candidates", id=candidate_id):
         moment = f"{candidate.created_at} {number}"
-        candidate_id, number = (
-            make_candidate_id(candidate.kind, candidate.project_seq, candidate.fingerprint, moment),
-            number + 1,
-        )
+        candidate_id = make_candidate_id(candidate.kind, candidate.project_seq, candidate.fingerprint, moment)
+        number = number + 1
     values = column_values(candidate, "id", "evidence", "version", "seq")
     return rows.insert_keyed("candidates", id=candidate_id, **values), candidate_id
 

@@ -58,6 +58,14 @@ EMPTYING_RETRY_S = 0.02
 READ_WINDOW_S = 0.1
 #: How long the background tries to empty the log.
 MAX_EMPTYING_S = 30.0
+#: Seconds that one write of several items takes at most; a single item may take longer.
+SHORT_WRITE_S = 0.003
+#: Seconds that the background pauses at most, and never longer than it worked before.
+MAX_PAUSE_S = 0.02
+#: Seconds of work below which the background does not pause: so many pauses would cost more than they help.
+MIN_WORK_S = 0.002
+#: Seconds that others wait for, plus the longest step.
+BRIEF_RUN_S = 0.01
 
 
 @dataclass(slots=True)
@@ -184,7 +192,8 @@ class Store:
         if self.is_rescued or not (self._is_in_its_directory() or self._is_without_one()):
             return None
         with self._maintaining:
-            commits, self._is_rescue_noted = self.commits, True
+            commits = self.commits
+            self._is_rescue_noted = True
             # First: a kill before the copy leaves a note without a copy, which is harmless.
             backup.record_rescue(self.path, target)
             backup.make_backup(self.path, target, rows=Rows(self._maintenance))
@@ -202,7 +211,8 @@ class Store:
             return
         with self._maintaining:  # waits for a note that is being written
             backup.record_open_files(self.path)
-            self._is_rescue_noted, self._rescued_commits = False, -1
+            self._is_rescue_noted = False
+            self._rescued_commits = -1
 
     def _is_in_its_directory(self) -> bool:
         try:
@@ -456,14 +466,6 @@ def _shrink(rows: Rows) -> None:
     rows.all("pragma shrink_memory")
 
 
-#: Seconds that one write of several items takes at most; a single item may take longer.
-SHORT_WRITE_S = 0.003
-#: Seconds that the background pauses at most, and never longer than it worked before.
-MAX_PAUSE_S = 0.02
-#: Seconds of work below which the background does not pause: so many pauses would cost more than they help.
-MIN_WORK_S = 0.002
-
-
 def within_short_write(items: Iterable[T]) -> Iterator[T]:
     """Yields items, at least one, until SHORT_WRITE_S have passed; the rest is left to the next write."""
     began = time.thread_time()
@@ -500,10 +502,6 @@ class HookPriority:
         for item in items:
             self.give_way()
             yield item
-
-
-#: Seconds that others wait for, plus the longest step.
-BRIEF_RUN_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)

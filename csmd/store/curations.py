@@ -15,6 +15,8 @@ CURATED_AS = "curated_as"
 ANSWERS_STAGE = "answers"
 #: The origin of a memory made from a model's answer.
 CURATED_ORIGIN = "curated"
+#: Characters at the end of an assistant's message that are read.
+MAX_PRECEDING_CHARACTERS = 600
 
 
 class EndedSession(NamedTuple):
@@ -38,10 +40,6 @@ class Prompt(NamedTuple):
     at: str
     text: str
     before: str
-
-
-#: Characters at the end of an assistant's message that are read.
-MAX_PRECEDING_CHARACTERS = 600
 
 
 def list_waiting(rows: Rows, *, since: str, quiet_before: str, now: str) -> list[EndedSession]:

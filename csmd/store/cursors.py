@@ -7,6 +7,9 @@ from dataclasses import asdict, dataclass, field
 
 from csmd.store.sqlite import Rows
 
+#: A running session is read again when it has grown by one turn in so many.
+GROWTH_DIVISOR = 100
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileState:
@@ -34,10 +37,6 @@ class SessionBehind:
     settled_at: str
     started_at: str
     path: str
-
-
-#: A running session is read again when it has grown by one turn in so many.
-GROWTH_DIVISOR = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

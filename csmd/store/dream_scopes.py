@@ -12,6 +12,11 @@ from csmd.store.sqlite import Rows, in_keys
 
 #: Memories of a project that are looked at, those confirmed last.
 MAX_MEMORIES = 5000
+#: What users said in the projects of a workspace about how they work.
+_STATED = """from memories m join projects p on p.seq = m.project_seq
+    where p.workspace_seq = :place and p.seq <> :place and p.kind <> 'workspace'
+    and p.merged_into = 0 and m.scope = 'project' and m.authority = 'user' and m.tier <> 'archive'
+    and m.superseded_by = '' and m.twin_of = 0 and (m.gate = 'behavioral' or m.category = 'preference')"""
 
 
 class DreamScope(NamedTuple):
@@ -44,13 +49,6 @@ def scope_memories(rows: Rows, scope: DreamScope) -> list[int]:
 def filter_unarchived(rows: Rows, seqs: Sequence[int]) -> list[Memory]:
     """Returns those of some memories that are neither archived nor another's twin by now."""
     return memories.where(rows, f"{in_keys('m.seq', seqs)} and m.tier <> 'archive' and m.twin_of = 0")
-
-
-#: What users said in the projects of a workspace about how they work.
-_STATED = """from memories m join projects p on p.seq = m.project_seq
-    where p.workspace_seq = :place and p.seq <> :place and p.kind <> 'workspace'
-    and p.merged_into = 0 and m.scope = 'project' and m.authority = 'user' and m.tier <> 'archive'
-    and m.superseded_by = '' and m.twin_of = 0 and (m.gate = 'behavioral' or m.category = 'preference')"""
 
 
 def stated_habits(rows: Rows, scope: DreamScope) -> list[int]:

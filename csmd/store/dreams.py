@@ -17,6 +17,12 @@ State = Literal["running", "done", "failed", "cancelled", "undoing", "undone"]
 KILLED_ERROR = "the daemon ended while it ran"
 #: A limit higher than the number of dreams that are kept.
 NO_LIMIT = 100_000
+#: Stage and subject of the cursor that stores since when anything waits for a dream, in seconds since 1970.
+_WAITING = "dream", "waiting"
+#: Folders of files whose edits are not read back.
+FOLDERS_WITHOUT_PAGES = frozenset({"daily", "sessions"})
+#: The tier that is never crowded: dreams move memories there.
+ARCHIVE_TIER = "archive"
 
 
 class Dream(NamedTuple):
@@ -82,10 +88,6 @@ def sessions_since(rows: Rows, at: str) -> int:
     return rows.number(since, at=at)
 
 
-#: Stage and subject of the cursor that stores since when anything waits for a dream, in seconds since 1970.
-_WAITING = "dream", "waiting"
-
-
 def note_waiting(rows: Rows, *, at: datetime) -> None:
     """Records when something new was first noticed since the last dream."""
     cursors.move_cursor(rows, *_WAITING, int(at.timestamp()))
@@ -120,10 +122,6 @@ def set_states(rows: Rows, dreams: Sequence[int], state: State, *, now: str) -> 
     rows.run(sql, state=state, now=now)
 
 
-#: Folders of files whose edits are not read back.
-FOLDERS_WITHOUT_PAGES = frozenset({"daily", "sessions"})
-
-
 def update_page_row(rows: Rows, path: str, text: str | None, *, now: str) -> None:
     """Stores the restored text of a page that people edit, None for a removed one; other files have no row."""
     folder, _, page = path.partition("/")
@@ -136,9 +134,6 @@ def update_page_row(rows: Rows, path: str, text: str | None, *, now: str) -> Non
 
 
 # --- facts for the gates
-
-#: The tier that is never crowded: dreams move memories there.
-ARCHIVE_TIER = "archive"
 
 
 def first_session(rows: Rows) -> str:

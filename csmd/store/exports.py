@@ -51,7 +51,8 @@ def memory_record(rows: Rows, seq: int) -> dict[str, Any]:
     image = memory_snapshots.read_memory(rows, memory_id)
     assert image is not None
     text, state, more = image
-    columns, project = state["columns"], int(state["columns"]["project_seq"])
+    columns = state["columns"]
+    project = int(state["columns"]["project_seq"])
     today = projects.active_day(rows, project)
     return {
         "id": memory_id,

@@ -27,6 +27,14 @@ SPOOL_LIMIT_BYTES = wire.MAX_BODY_BYTES + 1000
 SPOOL_UNFINISHED = ".tmp-"
 SPOOL_MAGIC = b"csmd-spool "
 SPOOL_VERSION = 1
+#: Longer files are left alone: nobody writes so much in a day.
+MEMORY_FILE_BYTES = 4 * 1024 * 1024
+#: Lines of one file and read that get a note each; the others share one.
+MAX_NOTES = 20
+SESSION_FILE_BYTES = 50 * 1024 * 1024
+#: A session's name is a file name.
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+SESSION_SUFFIX = ".jsonl"
 
 
 class Spooled(NamedTuple):
@@ -268,10 +276,6 @@ def clear_stale_socket(path: Path) -> None:
     path.unlink()
 
 
-#: Longer files are left alone: nobody writes so much in a day.
-MEMORY_FILE_BYTES = 4 * 1024 * 1024
-
-
 def read_memory_file(path: Path) -> str | None:
     """Returns a file's text, "" if it is missing; None if it must not be written to (a link, a device, a huge file)."""
     try:
@@ -316,10 +320,6 @@ def to_yaml(value: Any) -> str:
     return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120))
 
 
-#: Lines of one file and read that get a note each; the others share one.
-MAX_NOTES = 20
-
-
 class QuarantineNotes:
     """The notes on one read of one transcript: one for each of the first malformed lines, one for the rest.
 
@@ -346,19 +346,14 @@ class QuarantineNotes:
     def close(self) -> None:
         """Writes the note on the remaining lines."""
         if self._rest:
-            first, lines = self._rest[0], len(self._rest)
+            first = self._rest[0]
+            lines = len(self._rest)
             note: dict[str, object] = {
                 "at": self._now, "source": self._source, "lines": lines, "first_offset": first,
                 "last_offset": self._rest[-1], "reason": f"{amount(lines, 'more line')} that could not be read",
             }  # fmt: skip
             name = hashlib.sha256(f"{self._source}:{first}".encode("utf-8", "replace")).hexdigest()
             _write_note(self._directory, name, note)
-
-
-SESSION_FILE_BYTES = 50 * 1024 * 1024
-#: A session's name is a file name.
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-SESSION_SUFFIX = ".jsonl"
 
 
 def check_session_id(session_id: str) -> str:

@@ -20,6 +20,24 @@ from csmd.text import similarity, tokens
 _CASES = (str.lower, str.capitalize, str.upper)
 #: The fewest words by which a heading may be the beginning of a longer text; shorter ones must match almost whole.
 MIN_HEADING_WORDS = 3
+#: A row of the scope itself, or of a project for which the scope is everywhere.
+_BELOW = (
+    "(project_seq = :scope or (select case p.kind when 'workspace' then -1 else p.workspace_seq end from projects p "
+    "where p.seq = project_seq) = :scope)"
+)
+_IN_ROWS = """select set_seq from changed_rows where seq > :after and seq <= :upto
+    and (item like :word or state like :word or more like :word or state_after like :word or more_after like :word)"""
+_IN_REASONS = (
+    "select seq from change_sets where seq > :after and seq <= :upto and (evidence like :word or reason like :word)"
+)
+_IN_FILES = (
+    "select seq from changed_files where seq > :after and seq <= :upto and (before like :word or after like :word)"
+)
+_IN_DIGESTS = """select d.session_seq, i.text
+    from digest_items i join digests d on d.seq = i.digest_seq where i.seq > :after
+    and i.seq <= :upto and i.text like :word and i.kind in ('goal', 'decision', 'correction', 'open', 'commit')"""
+_IN_GOTCHAS = """select st.session_seq, m.text from statements m join session_turn st on st.turn_seq = m.turn_seq
+    where m.seq > :after and m.seq <= :upto and m.category = 'gotcha' and m.text like :word"""
 
 
 class Traces(NamedTuple):
@@ -29,13 +47,6 @@ class Traces(NamedTuple):
     files: frozenset[int] = frozenset()
     sessions: frozenset[int] = frozenset()
     upto: Mapping[str, int] = {}
-
-
-#: A row of the scope itself, or of a project for which the scope is everywhere.
-_BELOW = (
-    "(project_seq = :scope or (select case p.kind when 'workspace' then -1 else p.workspace_seq end from projects p "
-    "where p.seq = project_seq) = :scope)"
-)
 
 
 def memories_below_scope(rows: Rows, text_hash: str, *, scope: int) -> list[Memory]:
@@ -78,19 +89,6 @@ class _Source(NamedTuple):
     sql: str
 
 
-_IN_ROWS = """select set_seq from changed_rows where seq > :after and seq <= :upto
-    and (item like :word or state like :word or more like :word or state_after like :word or more_after like :word)"""
-_IN_REASONS = (
-    "select seq from change_sets where seq > :after and seq <= :upto and (evidence like :word or reason like :word)"
-)
-_IN_FILES = (
-    "select seq from changed_files where seq > :after and seq <= :upto and (before like :word or after like :word)"
-)
-_IN_DIGESTS = """select d.session_seq, i.text
-    from digest_items i join digests d on d.seq = i.digest_seq where i.seq > :after
-    and i.seq <= :upto and i.text like :word and i.kind in ('goal', 'decision', 'correction', 'open', 'commit')"""
-_IN_GOTCHAS = """select st.session_seq, m.text from statements m join session_turn st on st.turn_seq = m.turn_seq
-    where m.seq > :after and m.seq <= :upto and m.category = 'gotcha' and m.text like :word"""
 _SOURCES: Mapping[str, _Source] = {
     "changed_rows": _Source(500, "changes", True, False, _IN_ROWS),
     "change_sets": _Source(2000, "changes", True, False, _IN_REASONS),
@@ -105,7 +103,8 @@ def find_traces(rows: Rows, memory: Memory) -> Generator[None, None, Traces]:
     """Searches where a memory may appear, in steps of some milliseconds; changes nothing."""
     traces = NO_TRACES
     for table, source in _SOURCES.items():
-        last_seq, position = _last_seq(rows, table), 0
+        last_seq = _last_seq(rows, table)
+        position = 0
         while position < last_seq:
             until = min(position + source.step, last_seq)
             traces = _extend_places(rows, memory, table, traces, position, until)
@@ -132,7 +131,8 @@ def erase_traces(rows: Rows, memory: Memory, traces: Traces) -> Traces:
     all_traces = traces
     curations.drop_answers(rows)
     for table in _SOURCES:
-        after, last = traces.upto.get(table, 0), _last_seq(rows, table)
+        after = traces.upto.get(table, 0)
+        last = _last_seq(rows, table)
         if last > after:
             all_traces = _extend_places(rows, memory, table, all_traces, after, last)
     for change in sorted(all_traces.changes):
@@ -183,7 +183,8 @@ def _search_words(text: str) -> list[str]:
 
     The store ignores case only in ASCII, so other stems are given in each spelling.
     """
-    stems, as_said = similarity.gist(text).stems, text.lower()
+    stems = similarity.gist(text).stems
+    as_said = text.lower()
     left_out = sum(
         len(stems) - missing >= similarity.MIN_SAME_SHARE * len(stems)
         for missing in range(1, tombstones.MAX_LEFT_OUT + 1)

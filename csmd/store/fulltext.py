@@ -12,6 +12,18 @@ from typing import NamedTuple
 
 from csmd.store.sqlite import Row, Rows, full_text_tables, in_keys
 
+#: The words of the passage `p` of the turn `t`.
+PASSAGE_TEXT = "case when p.text <> '' then p.text else csmd_slice(t.text, p.start_at, p.end_at) end"
+#: Joins the turn `n` if it is searchable; by index, because its row would be read to the end of a long text.
+JOIN_SEARCHABLE = "turns t indexed by turns_searchable on t.seq = n.turn_seq and t.searchable = 1"
+MAX_ROWS = 20_000
+#: Words with at most so many rows are counted first: they often leave no room for counting another.
+FEW_ROWS = 2_000
+#: Pages that one write merges.
+MERGE_PAGES = 32
+#: How many parts of one size are merged: the fewest that SQLite takes.
+MIN_MERGE_PARTS = 2
+
 
 class Index(NamedTuple):
     """A full-text index: its table, the table with its keys, the join to the row `b` with a project, a hit's key.
@@ -47,19 +59,6 @@ FULL_TEXT: dict[str, Index] = {
         key="d.seq",
     ),
 }
-#: The words of the passage `p` of the turn `t`.
-PASSAGE_TEXT = "case when p.text <> '' then p.text else csmd_slice(t.text, p.start_at, p.end_at) end"
-#: Joins the turn `n` if it is searchable; by index, because its row would be read to the end of a long text.
-JOIN_SEARCHABLE = "turns t indexed by turns_searchable on t.seq = n.turn_seq and t.searchable = 1"
-MAX_ROWS = 20_000
-#: Words with at most so many rows are counted first: they often leave no room for counting another.
-FEW_ROWS = 2_000
-
-
-#: Pages that one write merges.
-MERGE_PAGES = 32
-#: How many parts of one size are merged: the fewest that SQLite takes.
-MIN_MERGE_PARTS = 2
 
 
 def merge_indexes(rows: Rows) -> bool:
@@ -125,10 +124,8 @@ def literal_hits(
 
     Reads the newest MAX_ROWS turns. `text` must hold no wildcard of LIKE.
     """
-    least, among = (
-        rows.number("select coalesce(max(seq), 0) from turns") - MAX_ROWS,
-        in_keys("b.project_seq", projects),
-    )
+    least = rows.number("select coalesce(max(seq), 0) from turns") - MAX_ROWS
+    among = in_keys("b.project_seq", projects)
     sql = f"""select b.seq from (select seq, text
         from turns where searchable = 1 and seq > :least and text like :text) t join passages b on b.turn_seq = t.seq
         where {PASSAGE_TEXT.replace("p.", "b.")} like :text and {among} order by b.seq desc limit :limit"""  # noqa: S608

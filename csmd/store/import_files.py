@@ -38,6 +38,7 @@ _HEAD_BYTES = 100
 #: (offset, bytes) of its page size, change counter, page count, and the change counter at that count.
 _HEAD_FIELDS = ((16, 2), (24, 4), (28, 4), (92, 4))
 SMALLER_HINT = "export less from the program that wrote it, or split it"
+_MEND_HINT = "import a backup of it, or mend it first: sqlite3 FILE .recover"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +105,6 @@ class ForeignFile:
             if len(part) < ROWS_AT_ONCE:
                 return
             after = part[-1][0]
-
-
-_MEND_HINT = "import a backup of it, or mend it first: sqlite3 FILE .recover"
 
 
 @contextlib.contextmanager

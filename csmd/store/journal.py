@@ -30,6 +30,9 @@ FILE_KIND = "page"
 DONE = "done"
 #: What a person did that cannot be undone.
 FORGET = "forget"
+_UNDONE = "and c.undone_at <> '' and f.kept = ''"
+#: A string of JSON.
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 class ChangeSet(NamedTuple):
@@ -288,9 +291,6 @@ def _files(rows: Rows, condition: str, **values: Any) -> list[ChangedFile]:
     return rows.read(ChangedFile, sql, **values)
 
 
-_UNDONE = "and c.undone_at <> '' and f.kept = ''"
-
-
 def paths_written(rows: Rows, dreams: Sequence[int], *, undone_only: bool = False) -> list[str]:
     """Returns the files that some dreams wrote; with `undone_only` those that are to be restored."""
     undone = _UNDONE if undone_only else ""
@@ -402,10 +402,6 @@ def purge_actions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     for seq in {change for change, as_whole, some in sources if as_whole or some & purged.keys()}:
         deleted += erase_images(rows, seq)
     return (snapshot_rows[-1][0] if snapshot_rows else None), deleted
-
-
-#: A string of JSON.
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 def _find_names(evidence: str, images: Iterable[str]) -> set[str]:

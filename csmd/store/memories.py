@@ -40,6 +40,7 @@ _BELIEF_COLUMNS = (
     "confidence", "authority", "origin", "tier", "decay", "confirmed_at", "hot_until", "warm_until", "archive_at", "pinned",
     "superseded_by", "used_at",
 )  # fmt: skip
+INFERRED_ORIGIN = "inferred"
 
 
 def where(rows: Rows, condition: str, **values: object) -> list[Memory]:
@@ -260,9 +261,6 @@ def move_provenance(rows: Rows, old: str, new: str) -> None:
         and not exists (select 1 from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :new)"""
     rows.run(sql, new=new, old=old)
     rows.delete("provenance", uuid=old)
-
-
-INFERRED_ORIGIN = "inferred"
 
 
 def is_inferred(memory: Memory, text: str) -> bool:

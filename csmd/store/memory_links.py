@@ -7,6 +7,8 @@ from csmd.store import memories
 from csmd.store.row_values import column_values
 from csmd.store.sqlite import Rows
 
+GOES_ON_AS = "goes_on_as"
+
 
 def add_link(rows: Rows, link: Link, *, now: str) -> None:
     """Links two memories; linking them again sets the weight."""
@@ -21,9 +23,6 @@ def links_of(rows: Rows, memory_id: str) -> list[Link]:
     sql = """select f.id, t.id, l.relationship, l.weight from links l join memories f on f.seq = l.from_seq
         join memories t on t.seq = l.to_seq where f.id = :id or t.id = :id order by 1, 2, 3"""
     return rows.read(Link, sql, id=memory_id)
-
-
-GOES_ON_AS = "goes_on_as"
 
 
 def second_half_of(rows: Rows, memory_id: str) -> int:

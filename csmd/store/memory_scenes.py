@@ -8,6 +8,8 @@ from csmd.conversation import SessionPrompt, StatedInTurn
 from csmd.hosts.tool_calls import TEXT_WRITERS, WRITE
 from csmd.store.sqlite import Rows
 
+_WRITERS = ", ".join(f"'{name}'" for name in sorted(TEXT_WRITERS))
+
 
 class FileChange(NamedTuple):
     """A tool call that wrote to a file: `anew` if all of it, `input_start` is the beginning of the call's input."""
@@ -28,9 +30,6 @@ def stated_by_session(rows: Rows, session_seq: int, session_id: str, *, until: i
         and m.gate <> 'relational' and m.scope = 'project' and st.ordinal <= :until order by st.ordinal desc, m.seq"""
     statements = rows.read(StatedInTurn, sql, session=session_seq, id=session_id, until=until)
     return list({stated.memory_seq: stated for stated in statements}.values())
-
-
-_WRITERS = ", ".join(f"'{name}'" for name in sorted(TEXT_WRITERS))
 
 
 def file_changes_of(

@@ -30,6 +30,15 @@ MAX_IDENTIFYING_BYTES = 32 * 1024 * 1024
 IDENTIFYING_DIGITS = 4
 #: How many parents are followed to the session that a person began.
 MAX_PARENTS = 20
+#: Returns (whether a part is used, damaged or long, "" for none of them; what of it is read).
+_PART = """
+with p as (
+  select data, case when length(data) > :most then 'long' when not json_valid(data) then 'damaged'
+    when json_extract(data, '$.type') in ('text', 'tool') then 'used' else '' end as state
+  from part where id = :id)
+select state, case state when 'used' then json_remove(data, '$.state.attachments')
+  when 'damaged' then substr(data, 1, 1000) else '' end from p
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +77,6 @@ class Message:
     data: str
     parts: tuple[str, ...]
     bad: tuple[str | None, ...] = ()
-
-
-#: Returns (whether a part is used, damaged or long, "" for none of them; what of it is read).
-_PART = """
-with p as (
-  select data, case when length(data) > :most then 'long' when not json_valid(data) then 'damaged'
-    when json_extract(data, '$.type') in ('text', 'tool') then 'used' else '' end as state
-  from part where id = :id)
-select state, case state when 'used' then json_remove(data, '$.state.attachments')
-  when 'damaged' then substr(data, 1, 1000) else '' end from p
-"""
 
 
 class SessionDatabase:
@@ -204,7 +202,8 @@ class SessionDatabase:
             return None
         if message[0]:
             raise TooLarge(f"a message beyond {limit} characters")
-        parts, bad = list[str](), list[str | None]()
+        parts = list[str]()
+        bad = list[str | None]()
         for part in self._rows.column("select id from part where message_id = :id order by id", id=message_id):
             state, data = self._rows.first(_PART, id=part, limit=limit) or ("", "")
             if state == "used" and len(data) <= limit:

@@ -15,6 +15,8 @@ SCAN_STAGE = "scan"
 
 #: Characters of a turn that are read.
 MAX_CHARACTERS = 4_000
+#: An unknown figure.
+UNKNOWN_FIGURE = -1.0
 
 
 def turns_for_packets(rows: Rows, session_seq: int, *, after: int, until: int) -> list[ObservedTurn]:
@@ -122,7 +124,3 @@ def move_packets(rows: Rows, turn_seq: int, project: int) -> None:
     if before:
         rows.run("update packets set project_seq = :to where uuid = :uuid", to=project, uuid=uuid)
         _mark_unscanned(rows, (*before, project))
-
-
-#: An unknown figure.
-UNKNOWN_FIGURE = -1.0

@@ -18,6 +18,15 @@ from csmd.vocabulary import TurnKind
 
 #: The last quoted line of a question, with its answer right after it.
 _ASKED = re.compile(r"^(>.*)\n(?=[^>\s])", re.MULTILINE)
+#: How many passages of a turn before and after a hit may contain the rest of a memory's sentences.
+SURROUNDING_PASSAGES = 2
+#: How many passages after a user's are searched for the reply to it.
+MAX_REPLY_DISTANCE = 3
+#: The weight of a thread that leads to a reply.
+REPLY_WEIGHT = 0.9
+#: Whether the passage that a link `h` leads to surely follows at most `most` others.
+_FEW = "(select count(*) from passage_threads i where i.newer_seq = h.newer_seq and i.weight >= :sure) <= :most"
+INDEX = "passages_fts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +84,6 @@ def find_neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int
     return {seq: (before or 0, after or 0) for seq, before, after in neighbours}
 
 
-#: How many passages of a turn before and after a hit may contain the rest of a memory's sentences.
-SURROUNDING_PASSAGES = 2
-
-
 def surrounding_text(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[str, str]]:
     """Returns the text of SURROUNDING_PASSAGES passages of the same turn before and after each passage, in lines."""
     # The passages of a turn are stored one after the other.
@@ -129,14 +134,6 @@ def store_call_words(rows: Rows, turn_seq: int, text: str, *, source: str) -> in
             session_seq, project_seq, :start, :end, :text from turns where seq = :turn"""
         rows.run(sql, turn=turn_seq, start=start, end=end, text=text[start:end])
     return len(spans)
-
-
-#: How many passages after a user's are searched for the reply to it.
-MAX_REPLY_DISTANCE = 3
-#: The weight of a thread that leads to a reply.
-REPLY_WEIGHT = 0.9
-#: Whether the passage that a link `h` leads to surely follows at most `most` others.
-_FEW = "(select count(*) from passage_threads i where i.newer_seq = h.newer_seq and i.weight >= :sure) <= :most"
 
 
 def passage_places(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
@@ -234,8 +231,6 @@ def link_passages(rows: Rows, older: int, newer: int, weight: float, *, limit: i
 
 
 # --- their index
-
-INDEX = "passages_fts"
 
 
 def _index_turn(rows: Rows, turn_seq: int) -> None:

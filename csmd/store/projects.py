@@ -11,6 +11,14 @@ from csmd.vocabulary import NEVER
 
 #: A day after every other.
 LAST_DAY = "9999-12-31"
+#: Whether `root` is the directory or contains it; an empty root contains nothing.
+_AROUND = "root <> '' and (root = :place or substr(:place, 1, length(root) + 1) = root || '/')"
+#: Projects with a fingerprint, and by remote those in which nothing was said on this machine.
+_PRINT = "fingerprint = :mark"
+_BROUGHT = "remote = :mark and merged_into = 0 and seq not in (select project_seq from directories)"
+#: Why a missing directory belongs to a project. A project merged for it has its own identity under this alias too: one
+#: that is split off again is left alone.
+WORKTREE = "worktree"
 
 
 class SettledProject(NamedTuple):
@@ -164,16 +172,6 @@ def active_day(rows: Rows, project: int, *, on: str = LAST_DAY) -> int:
     return rows.number(sql, project=project, day=on)
 
 
-#: Whether `root` is the directory or contains it; an empty root contains nothing.
-_AROUND = "root <> '' and (root = :place or substr(:place, 1, length(root) + 1) = root || '/')"
-#: Projects with a fingerprint, and by remote those in which nothing was said on this machine.
-_PRINT = "fingerprint = :mark"
-_BROUGHT = "remote = :mark and merged_into = 0 and seq not in (select project_seq from directories)"
-#: Why a missing directory belongs to a project. A project merged for it has its own identity under this alias too: one
-#: that is split off again is left alone.
-WORKTREE = "worktree"
-
-
 def find_by_key(rows: Rows, project: Project) -> int | None:
     """Returns the row of a directory's own key, before merges and splits; one that exists again is no lost worktree."""
     sql = """select coalesce((select project_seq from aliases where key = :key
@@ -277,7 +275,8 @@ def lens_around(rows: Rows, directory: str) -> int:
 
 def reachable_projects(rows: Rows, project: int, step: str) -> frozenset[int]:
     """Returns a project and everything that a query reaches from it, repeatedly."""
-    reached_projects, waiting = {project}, [project]
+    reached_projects = {project}
+    waiting = [project]
     while waiting:
         new = set(rows.column(step, seq=waiting.pop())) - reached_projects
         reached_projects |= new

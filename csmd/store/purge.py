@@ -40,6 +40,11 @@ LATE_SECRETS_STAGE = "late secrets"
 
 #: (rows, key of the hashes, position, 0 at first) -> (next position, None at the end; rows changed).
 Pass = Callable[[Rows, bytes, int], tuple[int | None, int]]
+#: Columns that hold a session's id, or begin with it (`stream`, and a sub-agent's id).
+SESSION_IDS = (
+    "sessions.id sessions.parent events.session_id events.stream memories.session_id "
+    "provenance.session_id candidate_evidence.session_id injections.session_id context_log.session_id goals.session_id"
+).split()
 
 
 def apply_tombstones(rows: Rows, key: bytes) -> int:
@@ -192,13 +197,6 @@ def _is_forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
 # to them, so that a line that is read again is recognized.
 
 
-#: Columns that hold a session's id, or begin with it (`stream`, and a sub-agent's id).
-SESSION_IDS = (
-    "sessions.id sessions.parent events.session_id events.stream memories.session_id "
-    "provenance.session_id candidate_evidence.session_id injections.session_id context_log.session_id goals.session_id"
-).split()
-
-
 def _ids_with_purged_text(rows: Rows, key: bytes) -> list[str]:
     """Returns the sessions with purged text in their id, which a program may choose."""
     marks = tombstones.purged_marks(rows, key)
@@ -229,7 +227,8 @@ def _hide_session_names(rows: Rows, key: bytes, _: int) -> tuple[int | None, int
 
 def _rename_workspaces(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
     """Removes purged text from the keys of workspaces, which are their names; other keys are hashes."""
-    marks, total = tombstones.purged_marks(rows, key), 0
+    marks = tombstones.purged_marks(rows, key)
+    total = 0
     for seq, name in rows.all("select seq, key from projects where kind = 'workspace'") if marks else ():
         cleaned, hits = remove_purged(name, marks)
         if hits:

@@ -86,6 +86,39 @@ ShouldChange = Callable[[Path, str], bool]
 HandleRefusal = Callable[[Path, OSError], None]
 #: (kind, names) -> the names that were purged as a whole.
 FindPurged = Callable[[Literal["turn", "session", "memory"], Sequence[str]], set[str]]
+#: Folders in the home whose files are named after topics, projects and sessions.
+NAMED_BY_TEXT = ("memory", "sessions")
+#: Replaces purged text in a file's name.
+PURGED_NAME = "purged"
+_MARK = re.compile(r"\[redacted:([a-z-]+)\]")
+#: More secrets in one text are only counted, since telling them apart takes too long.
+MAX_SEPARATED = 12
+#: Characters from which a secret is shown by its first ones.
+MIN_PREVIEWED_CHARACTERS = 16
+#: How many of its first characters are shown.
+PREVIEW_CHARACTERS = 4
+#: Table -> (id, session) by which people know a row.
+SECRET_PLACE_QUERIES: dict[str, str] = {
+    "turns": "select t.uuid, s.id from turns t join sessions s on s.seq = t.session_seq where t.seq = :seq",
+    "statements": """select t.uuid, s.id from statements x
+        join turns t on t.seq = x.turn_seq join sessions s on s.seq = x.session_seq where x.seq = :seq""",
+    "memories": "select id, session_id from memories where seq = :seq",
+    "sessions": "select id, id from sessions where seq = :seq",
+    "projects": "select key, '' from projects where seq = :seq",
+}
+#: Bytes of a file that are read at a time.
+CHUNK_BYTES = 4 * 1024 * 1024
+#: Bytes of the chunk before that are searched again with the next.
+OVERLAP_BYTES = 64 * 1024
+#: Lines of one file that are named.
+MAX_LINES = 20
+#: Texts that are returned.
+MAX_TEXTS = 2000
+#: Folders below the home that are not searched: files that csmd did not write, or copies of its own program.
+SKIPPED_FOLDERS = ("models", "hook")
+#: The file that marks a Python environment, such as csmd's own in its home, with other people's packages.
+ENVIRONMENT_MARKER = "pyvenv.cfg"
+MAX_TEXT_CHARACTERS = 4000
 
 
 @dataclass(slots=True)
@@ -137,12 +170,6 @@ def purge(
     for root in NAMED_BY_TEXT:
         _purge_names(home, root, partial(cleaned, placeholder=PURGED_NAME), changes)
     return changes
-
-
-#: Folders in the home whose files are named after topics, projects and sessions.
-NAMED_BY_TEXT = ("memory", "sessions")
-#: Replaces purged text in a file's name.
-PURGED_NAME = "purged"
 
 
 def _purge_names(home: Path, root: str, cleaned: Clean, changes: ChangedFiles) -> None:
@@ -351,23 +378,6 @@ def read_pieces(path: Path) -> Iterator[str]:
 
 #: Returns (a text without its secrets, how many there were by kind).
 Redact = Callable[[str], tuple[str, dict[str, int]]]
-_MARK = re.compile(r"\[redacted:([a-z-]+)\]")
-#: More secrets in one text are only counted, since telling them apart takes too long.
-MAX_SEPARATED = 12
-#: Characters from which a secret is shown by its first ones.
-MIN_PREVIEWED_CHARACTERS = 16
-#: How many of its first characters are shown.
-PREVIEW_CHARACTERS = 4
-
-#: Table -> (id, session) by which people know a row.
-SECRET_PLACE_QUERIES: dict[str, str] = {
-    "turns": "select t.uuid, s.id from turns t join sessions s on s.seq = t.session_seq where t.seq = :seq",
-    "statements": """select t.uuid, s.id from statements x
-        join turns t on t.seq = x.turn_seq join sessions s on s.seq = x.session_seq where x.seq = :seq""",
-    "memories": "select id, session_id from memories where seq = :seq",
-    "sessions": "select id, id from sessions where seq = :seq",
-    "projects": "select key, '' from projects where seq = :seq",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -417,20 +427,6 @@ def _secrets_by_mark(text: str, redacted: str) -> list[tuple[str, str]]:
 
 
 # --- the search, byte by byte, in a process of its own
-
-#: Bytes of a file that are read at a time.
-CHUNK_BYTES = 4 * 1024 * 1024
-#: Bytes of the chunk before that are searched again with the next.
-OVERLAP_BYTES = 64 * 1024
-#: Lines of one file that are named.
-MAX_LINES = 20
-#: Texts that are returned.
-MAX_TEXTS = 2000
-#: Folders below the home that are not searched: files that csmd did not write, or copies of its own program.
-SKIPPED_FOLDERS = ("models", "hook")
-#: The file that marks a Python environment, such as csmd's own in its home, with other people's packages.
-ENVIRONMENT_MARKER = "pyvenv.cfg"
-MAX_TEXT_CHARACTERS = 4000
 
 
 @dataclass(slots=True)

@@ -227,7 +227,8 @@ def find_variants(
 ) -> tuple[int | None, set[str]]:
     """Returns (next position, the texts of a part of a column as they appear there, in whole words)."""
     if text_columns.PURGE_ACTIONS[table, column] in text_columns.PATH_ACTIONS:
-        part, follows = list(text_columns.column_texts(rows, table, column)), None
+        part = list(text_columns.column_texts(rows, table, column))
+        follows = None
     else:
         part = text_columns.texts_after(rows, table, column, after)
         follows = part[-1][0] if part else None

@@ -11,6 +11,12 @@ from csmd.store.row_values import as_value, columns
 from csmd.store.session_context import CONTEXT_STARTS
 from csmd.store.sqlite import Rows, in_keys, starts_with
 
+#: In the order of WaitingReceipt's fields.
+_WAITING_COLUMNS = """n.seq, n.session_id, coalesce(s.seq, 0), n.event,
+    n.at, coalesce((select max(t.seq) from events e join turns t on t.text_hash = e.text_hash and t.session_seq = s.seq
+    where n.event = 'prompt' and 'r' || e.id = n.id and e.session_id = n.session_id and e.text_hash <> ''), 0)
+    from injections n left join sessions s on s.id = n.session_id"""
+
 
 def add_receipt(
     rows: Rows,
@@ -137,13 +143,6 @@ def answered_prompt(rows: Rows, receipt: Receipt) -> tuple[str, int] | None:
         join session_turn st on st.turn_seq = t.seq join sessions s on s.seq = st.session_seq
         where e.id = :event and e.text_hash <> '' and s.id = e.stream order by t.at desc limit 1"""
     return rows.first(sql, event=receipt.id.removeprefix("r"))
-
-
-#: In the order of WaitingReceipt's fields.
-_WAITING_COLUMNS = """n.seq, n.session_id, coalesce(s.seq, 0), n.event,
-    n.at, coalesce((select max(t.seq) from events e join turns t on t.text_hash = e.text_hash and t.session_seq = s.seq
-    where n.event = 'prompt' and 'r' || e.id = n.id and e.session_id = n.session_id and e.text_hash <> ''), 0)
-    from injections n left join sessions s on s.id = n.session_id"""
 
 
 class WaitingReceipt(NamedTuple):

@@ -91,7 +91,8 @@ def restore_branch(rows: Rows, session_seq: int, *, parent: str) -> list[int]:
     The caller makes them searchable. They are distilled again.
     """
     branch: list[int] = []
-    first, uuid = 0, parent
+    first = 0
+    uuid = parent
     sql = """select t.seq, t.parent_uuid, st.ordinal from turns t join session_turn st on st.turn_seq = t.seq
         where t.uuid = :uuid and st.session_seq = :session and st.rewound = 1"""
     while uuid and (turn := rows.first(sql, uuid=uuid, session=session_seq)) is not None and turn[0] not in branch:

@@ -14,6 +14,29 @@ from csmd.vocabulary import TurnKind
 
 #: How many passages are searched for each turn to find.
 PASSAGES_PER_TURN = 3
+#: How many places ahead in a session a turn is looked for: tool calls are between what people say.
+MAX_TURN_DISTANCE = 60
+#: How far from an exchange's ends a turn is looked at; a turn further away is next to its neighbours.
+MAX_EXCHANGE_TURNS = 200
+#: What was said in the session of `me`.
+_SEARCHABLE_TURNS = f"from session_turn n join {JOIN_SEARCHABLE} where n.session_seq = me.session_seq"
+#: Kind of rows -> its key, its tables, its time, and the condition that it is of a session.
+_OF_SESSION = "s.id = :session or s.parent = :session"
+_FILTERED_TABLES = {
+    "turn": ("t.seq", "turns t join sessions s on s.seq = t.session_seq", "t.at", _OF_SESSION),
+    "passage": (
+        "p.seq",
+        "passages p join turns t on t.seq = p.turn_seq join sessions s on s.seq = p.session_seq",
+        "t.at",
+        _OF_SESSION,
+    ),
+    "memory": (
+        "m.seq",
+        "memories m",
+        "m.confirmed_at",
+        "exists (select 1 from provenance p where p.memory_seq = m.seq and p.session_id = :session)",
+    ),
+}
 
 
 class TurnRow(NamedTuple):
@@ -99,10 +122,6 @@ def surrounding_turns(rows: Rows, seq: int, *, each: int) -> tuple[list[int], li
     return sides[0][::-1], sides[1]
 
 
-#: How many places ahead in a session a turn is looked for: tool calls are between what people say.
-MAX_TURN_DISTANCE = 60
-
-
 def turns_after(rows: Rows, seqs: Sequence[int], *, limit: int) -> dict[int, list[int]]:
     """Returns the searchable turns after each of these in its session, in order, at most `limit`."""
     sql = f"""select me.turn_seq, n.turn_seq from turns own join session_turn me on me.turn_seq = own.seq
@@ -149,12 +168,6 @@ def last_turn_seq(rows: Rows) -> int:
 def count_memories(rows: Rows) -> int:
     """Returns the number of memories."""
     return rows.number("select count(*) from memories")
-
-
-#: How far from an exchange's ends a turn is looked at; a turn further away is next to its neighbours.
-MAX_EXCHANGE_TURNS = 200
-#: What was said in the session of `me`.
-_SEARCHABLE_TURNS = f"from session_turn n join {JOIN_SEARCHABLE} where n.session_seq = me.session_seq"
 
 
 class TurnNeighbours(NamedTuple):
@@ -247,25 +260,6 @@ class SearchFilter(NamedTuple):
     def selects_memories(self) -> bool:
         """Whether only memories can pass: a limit is on a field that only they have."""
         return bool(self.gate or self.category or self.type)
-
-
-#: Kind of rows -> its key, its tables, its time, and the condition that it is of a session.
-_OF_SESSION = "s.id = :session or s.parent = :session"
-_FILTERED_TABLES = {
-    "turn": ("t.seq", "turns t join sessions s on s.seq = t.session_seq", "t.at", _OF_SESSION),
-    "passage": (
-        "p.seq",
-        "passages p join turns t on t.seq = p.turn_seq join sessions s on s.seq = p.session_seq",
-        "t.at",
-        _OF_SESSION,
-    ),
-    "memory": (
-        "m.seq",
-        "memories m",
-        "m.confirmed_at",
-        "exists (select 1 from provenance p where p.memory_seq = m.seq and p.session_id = :session)",
-    ),
-}
 
 
 def filter_rows(rows: Rows, kind: str, seqs: Sequence[int], filters: SearchFilter) -> set[int]:

@@ -14,6 +14,8 @@ _COLUMNS = """s.seq, s.id,
     s.parent, s.host, p.root, s.path, s.cwd, s.title, s.version, s.model, s.started_at, s.last_at, (select count(*)
     from session_turn st where st.session_seq = s.seq), s.project_seq, s.context, exists(select 1
     from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = s.seq and t.source = 'transcript')"""
+#: Turns at the beginning of a session in which its first prompt is looked for.
+MAX_FIRST_TURNS = 100
 
 
 class Session(NamedTuple):
@@ -169,10 +171,6 @@ def list_version_spans(rows: Rows, *, projects: Sequence[int] | None) -> list[Ve
             group by s.{column} order by min(s.started_at), s.{column}"""  # noqa: S608
         spans += rows.read(VersionSpan, sql)
     return spans
-
-
-#: Turns at the beginning of a session in which its first prompt is looked for.
-MAX_FIRST_TURNS = 100
 
 
 def count_typed(rows: Rows, *, latest: int) -> tuple[int, int]:

@@ -42,6 +42,36 @@ MAX_STATEMENT_CHARACTERS = 8_000
 MAX_TURN_BYTES = 200_000
 #: Most bytes of any value while the answer is computed.
 MAX_VALUE_BYTES = 1_000_000
+#: A memory hidden by a merge of projects is represented by its twin.
+_HELD = "m.twin_of = 0 and {m.project_seq}"
+_ROOT = "(select p.root from main.projects p where p.seq = {})"
+#: The tables behind the views: all that a statement can read.
+VIEW_TABLES = frozenset({
+    "projects", "sessions", "session_turn", "turns", "usage", "memories", "provenance", "links", "topics", "memory_topics",
+    "digests", "errors", "error_seen", "error_fixes", "injections", "injection_items",
+})  # fmt: skip
+#: Functions that may be called: none that reads files, loads extensions, makes large values or is random.
+FUNCTIONS = frozenset({
+    "abs", "avg", "ceil", "ceiling", "char", "coalesce", "concat", "concat_ws", "count", "cume_dist", "date", "datetime",
+    "dense_rank", "first_value", "floor", "format", "glob", "group_concat", "ifnull", "iif", "instr", "julianday", "lag",
+    "last_value", "lead", "length", "like", "lower", "ltrim", "max", "min", "nth_value", "ntile", "nullif", "octet_length",
+    "percent_rank", "printf", "rank", "replace", "round", "row_number", "rtrim", "sign", "strftime", "string_agg", "substr",
+    "substring", "sum", "time", "timediff", "total", "trim", "typeof", "unicode", "unixepoch", "upper",
+})  # fmt: skip
+_LIMITS = {
+    apsw.SQLITE_LIMIT_ATTACHED: 0,
+    apsw.SQLITE_LIMIT_COLUMN: 100,
+    apsw.SQLITE_LIMIT_COMPOUND_SELECT: 20,
+    apsw.SQLITE_LIMIT_EXPR_DEPTH: 100,
+    apsw.SQLITE_LIMIT_FUNCTION_ARG: 20,
+    apsw.SQLITE_LIMIT_LENGTH: MAX_VALUE_BYTES,
+    apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 200,
+    apsw.SQLITE_LIMIT_SQL_LENGTH: 2 * MAX_STATEMENT_CHARACTERS,
+    apsw.SQLITE_LIMIT_VARIABLE_NUMBER: 0,
+    apsw.SQLITE_LIMIT_VDBE_OP: 25_000,
+    apsw.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+_HINT = "call csm_store_schema, which lists the views and their columns"
 
 
 class View(NamedTuple):
@@ -57,10 +87,6 @@ class View(NamedTuple):
     joins: tuple[str, ...]
     sql: str
 
-
-#: A memory hidden by a merge of projects is represented by its twin.
-_HELD = "m.twin_of = 0 and {m.project_seq}"
-_ROOT = "(select p.root from main.projects p where p.seq = {})"
 
 VIEWS: tuple[View, ...] = (
     View(
@@ -256,33 +282,6 @@ VIEWS: tuple[View, ...] = (
     ),
 )
 VIEW_NAMES = frozenset(view.name for view in VIEWS)
-#: The tables behind the views: all that a statement can read.
-VIEW_TABLES = frozenset({
-    "projects", "sessions", "session_turn", "turns", "usage", "memories", "provenance", "links", "topics", "memory_topics",
-    "digests", "errors", "error_seen", "error_fixes", "injections", "injection_items",
-})  # fmt: skip
-#: Functions that may be called: none that reads files, loads extensions, makes large values or is random.
-FUNCTIONS = frozenset({
-    "abs", "avg", "ceil", "ceiling", "char", "coalesce", "concat", "concat_ws", "count", "cume_dist", "date", "datetime",
-    "dense_rank", "first_value", "floor", "format", "glob", "group_concat", "ifnull", "iif", "instr", "julianday", "lag",
-    "last_value", "lead", "length", "like", "lower", "ltrim", "max", "min", "nth_value", "ntile", "nullif", "octet_length",
-    "percent_rank", "printf", "rank", "replace", "round", "row_number", "rtrim", "sign", "strftime", "string_agg", "substr",
-    "substring", "sum", "time", "timediff", "total", "trim", "typeof", "unicode", "unixepoch", "upper",
-})  # fmt: skip
-_LIMITS = {
-    apsw.SQLITE_LIMIT_ATTACHED: 0,
-    apsw.SQLITE_LIMIT_COLUMN: 100,
-    apsw.SQLITE_LIMIT_COMPOUND_SELECT: 20,
-    apsw.SQLITE_LIMIT_EXPR_DEPTH: 100,
-    apsw.SQLITE_LIMIT_FUNCTION_ARG: 20,
-    apsw.SQLITE_LIMIT_LENGTH: MAX_VALUE_BYTES,
-    apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 200,
-    apsw.SQLITE_LIMIT_SQL_LENGTH: 2 * MAX_STATEMENT_CHARACTERS,
-    apsw.SQLITE_LIMIT_VARIABLE_NUMBER: 0,
-    apsw.SQLITE_LIMIT_VDBE_OP: 25_000,
-    apsw.SQLITE_LIMIT_WORKER_THREADS: 0,
-}
-_HINT = "call csm_store_schema, which lists the views and their columns"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,7 +319,8 @@ class _Guard:
     """Limits the connections that a statement runs on, and remembers why one was stopped."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds, self._until = seconds, time.monotonic() + seconds
+        self._seconds = seconds
+        self._until = time.monotonic() + seconds
         self._most_bytes = apsw.memory_used() + MAX_MEMORY_BYTES
         self._reason = ""
         """The reason of a denial or of a stop; "" if there was none."""
@@ -341,7 +341,8 @@ class _Guard:
     def _authorize(
         self, reads: Collection[str], others: Collection[str], operation: int, name: str | None, more: str | None, *_: Any
     ) -> int:  # fmt: skip
-        word, second = (name or "").lower(), (more or "").lower()
+        word = (name or "").lower()
+        second = (more or "").lower()
         if operation in (apsw.SQLITE_SELECT, apsw.SQLITE_RECURSIVE):
             return apsw.SQLITE_OK
         if operation == apsw.SQLITE_FUNCTION:
@@ -456,7 +457,8 @@ def _fetch(connection: apsw.Connection, statement: str, limit: int) -> Answer:
 
     connection.exec_trace = trace
     rows: list[Row] = []
-    room, is_cut = MAX_ANSWER_CHARACTERS, False
+    room = MAX_ANSWER_CHARACTERS
+    is_cut = False
     for row in connection.execute(statement):
         if len(rows) == limit or room <= 0:
             is_cut = True

@@ -22,6 +22,8 @@ ROLE = re.compile(r"[\w.@-]{1,63}")
 MEMORY = "memory"
 DIGEST = "digest"
 PROJECT = "project"
+_SHARE = """select s.project_seq, s.name, s.readers, coalesce(w.name, '') from team_shares s
+    join projects p on p.seq = s.project_seq left join projects w on w.seq = p.workspace_seq and w.seq > 0"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +73,6 @@ class Place(NamedTuple):
 
 _TEAM = columns(TeamRow, "t")
 _PLACE = columns(Place, "p")
-_SHARE = """select s.project_seq, s.name, s.readers, coalesce(w.name, '') from team_shares s
-    join projects p on p.seq = s.project_seq left join projects w on w.seq = p.workspace_seq and w.seq > 0"""
 
 
 def find_team(rows: Rows) -> TeamRow | None:

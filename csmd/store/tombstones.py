@@ -18,6 +18,11 @@ ROWS_PER_PASS = 400
 #: memory, near: a statement's words, and all but a few of them. secret: a secret of the session whose hash is `place`.
 #: tampered: the name of a transcript that a tool wrote (store/tampered_transcripts.py). Every other kind was purged.
 Kind = Literal["memory", "near", "text", "turn", "session", "project", "file", "secret", "tampered"]
+MAX_SECRETS = 500
+#: A statement that lacks up to so many content words of a forgotten one is kept out, too.
+MAX_LEFT_OUT = 2
+#: Above so many content words only one may be missing: the combinations are too many.
+MAX_WORDS_WITHOUT_TWO = 20
 
 
 def forget(
@@ -245,7 +250,8 @@ def purge_state(rows: Rows) -> tuple[int, str]:
 
 def purge_text(rows: Rows, text: str, *, key: bytes, now: str, found_by: str = "") -> None:
     """Keeps a text out of everything; `found_by` is the purged text that this longer one contains."""
-    mark, part_of = make_mark(text, key), make_mark(found_by, key).hash if found_by else ""
+    mark = make_mark(text, key)
+    part_of = make_mark(found_by, key).hash if found_by else ""
     _insert(rows, "text", mark.hash, mark=mark, now=now, part_of=part_of)
 
 
@@ -277,9 +283,6 @@ def purged_marks(rows: Rows, key: bytes) -> Marks:
 @cached(4)
 def _cached_marks(stored: tuple[Mark, ...], key: bytes) -> Marks:
     return Marks(stored, key)
-
-
-MAX_SECRETS = 500
 
 
 def record_secrets(rows: Rows, session: str, secrets: Iterable[str], *, key: bytes, now: str) -> bool:
@@ -353,12 +356,6 @@ def cursor_name(rows: Rows, path: str, *, key: bytes) -> str:
 def hidden_name(kind: Kind, name: str, key: bytes) -> str:
     """Returns the keyed hash that replaces a purged name, so that the name is recognized."""
     return HASHED_NAME_PREFIX + hash_name(kind, name, key)
-
-
-#: A statement that lacks up to so many content words of a forgotten one is kept out, too.
-MAX_LEFT_OUT = 2
-#: Above so many content words only one may be missing: the combinations are too many.
-MAX_WORDS_WITHOUT_TWO = 20
 
 
 def statement_hash(text: str, key: bytes) -> str:

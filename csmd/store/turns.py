@@ -39,6 +39,17 @@ _NOT_KEPT = re.compile(
     re.escape(NOT_KEPT).replace(re.escape("{room}"), "[0-9.e+-]{1,20}")
     + rf"|\[{CONVERSATION_NAME} of \d{{1,15}} bytes dropped after \d{{1,9}} days\]"
 )
+#: The kinds that a submitted prompt can have in a transcript.
+SUBMITTED_KINDS: tuple[TurnKind, ...] = ("user", "relayed", "command", "notification")
+#: Kinds of prompts that can replace an earlier one.
+_BRANCHING_KINDS: tuple[TurnKind, ...] = ("user", "relayed", "command")
+#: The turns of one conversation past an ordinal as StoredTurn, without rewound ones.
+_LISTED = """select t.seq, t.uuid, case when s.parent = '' then s.id else s.parent end, t.project_seq, t.kind,
+    t.text, t.at, st.ordinal, case when s.parent = '' then '' else substr(s.id, length(s.parent) + 2) end, t.tool_name,
+    t.tool_id from session_turn st join turns t on t.seq = st.turn_seq join sessions s on s.seq = st.session_seq
+    where st.session_seq = :session and st.rewound = 0 and st.ordinal > :after """
+_USER_PROMPTS = """select t.seq, t.uuid, t.project_seq, t.at, substr(t.text, 1, 4000)
+    from turns t where t.kind = 'user' and t.provisional = 0"""
 
 
 def fit_to_room(rows: Rows, turn: Turn, used: int, room: int) -> tuple[Turn, int]:
@@ -58,12 +69,6 @@ def is_placeholder(text: str) -> bool:
 def stored_bytes(text: str) -> int:
     """Returns the bytes of a turn's text that count towards its session's room; 0 for a placeholder."""
     return 0 if is_placeholder(text) else display.count_bytes(text)
-
-
-#: The kinds that a submitted prompt can have in a transcript.
-SUBMITTED_KINDS: tuple[TurnKind, ...] = ("user", "relayed", "command", "notification")
-#: Kinds of prompts that can replace an earlier one.
-_BRANCHING_KINDS: tuple[TurnKind, ...] = ("user", "relayed", "command")
 
 
 class Session(NamedTuple):
@@ -180,7 +185,8 @@ def add_turn(
         if hash_then != text_hash and home == session.seq and path and path == session.path:
             _rewrite(rows, seq, turn, session, text_hash=text_hash, then=text_then, room=room)
         return False
-    reported, text = _reported_turn(rows, turn, session.seq, text_hash), turn.text
+    reported = _reported_turn(rows, turn, session.seq, text_hash)
+    text = turn.text
     if reported is None:
         turn, size = fit_to_room(rows, turn, session.bytes, room)
         seq = insert_turn(
@@ -322,13 +328,6 @@ def set_title(rows: Rows, session_id: str, title: str, *, first: bool = False) -
     sql = """update sessions set title = :title
         where id = :id and title <> :title and (title = '' or :first = 0) returning seq"""
     return rows.exists(sql, title=title, id=session_id, first=int(first))
-
-
-#: The turns of one conversation past an ordinal as StoredTurn, without rewound ones.
-_LISTED = """select t.seq, t.uuid, case when s.parent = '' then s.id else s.parent end, t.project_seq, t.kind,
-    t.text, t.at, st.ordinal, case when s.parent = '' then '' else substr(s.id, length(s.parent) + 2) end, t.tool_name,
-    t.tool_id from session_turn st join turns t on t.seq = st.turn_seq join sessions s on s.seq = st.session_seq
-    where st.session_seq = :session and st.rewound = 0 and st.ordinal > :after """
 
 
 def stream_turns(
@@ -497,10 +496,6 @@ class UserPrompt(NamedTuple):
     project_seq: int
     at: str
     text: str
-
-
-_USER_PROMPTS = """select t.seq, t.uuid, t.project_seq, t.at, substr(t.text, 1, 4000)
-    from turns t where t.kind = 'user' and t.provisional = 0"""
 
 
 def prompts_after(rows: Rows, seq: int, *, limit: int) -> list[UserPrompt]:

@@ -10,6 +10,13 @@ from csmd.store import digests, memories, project_merges, projects, stored_days,
 from csmd.store.sqlite import Rows
 
 WORKSPACE_KIND = "workspace"
+#: The lens of the nearest directory around a project.
+_NEAREST_LENS = """coalesce((select r.lens_seq from projects r where r.lens_seq > 0
+    and r.root <> '' and (p.root = r.root or substr(p.root, 1, length(r.root) + 1) = r.root || '/')
+    order by length(r.root) desc limit 1), 0)"""
+#: The fewest characters that are taken for the beginning of an id.
+MIN_ID_PREFIX = 4
+ID_LENGTH = 8
 
 
 def ensure(rows: Rows, name: str, *, now: str) -> int:
@@ -90,12 +97,6 @@ class Lens:
         return not (self.walled or self.ranked or self.topics)
 
 
-#: The lens of the nearest directory around a project.
-_NEAREST_LENS = """coalesce((select r.lens_seq from projects r where r.lens_seq > 0
-    and r.root <> '' and (p.root = r.root or substr(p.root, 1, length(r.root) + 1) = r.root || '/')
-    order by length(r.root) desc limit 1), 0)"""
-
-
 def has_lenses(rows: Rows) -> bool:
     """Whether there is any lens or workspace."""
     return rows.exists("select 1 from projects where kind = 'workspace' limit 1")
@@ -153,11 +154,6 @@ def lens_topic_ids(rows: Rows, lens: int) -> frozenset[str]:
 
 def _is_from_projects(rows: Rows, memory: Memory, inside: list[int]) -> bool:
     return all(rows.find("turns", "project_seq", uuid=source.uuid) in inside for source in memory.provenance)
-
-
-#: The fewest characters that are taken for the beginning of an id.
-MIN_ID_PREFIX = 4
-ID_LENGTH = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

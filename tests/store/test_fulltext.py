@@ -206,7 +206,7 @@ def test_counting_rare_words_first_chooses_as_counting_them_all(
 ) -> None:
     monkeypatch.setattr(fulltext, "MAX_ROWS", room)
     monkeypatch.setattr(fulltext, "FEW_ROWS", few)
-    monkeypatch.setattr(fulltext, "count_rows_with", lambda rows, kind, term, most: min(counts[int(term)], most))
+    monkeypatch.setattr(fulltext, "count_rows_with", lambda rows, kind, term, limit: min(counts[int(term)], limit))
 
     def chosen(of: Iterable[tuple[int, str]]) -> list[str]:
         taken, left = [], room
