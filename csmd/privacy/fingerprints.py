@@ -19,9 +19,9 @@ from itertools import pairwise
 
 from csmd.errors import BadInput
 
-#: Repositions purged text.
+#: Replaces purged text.
 PURGED = "[purged]"
-#: Precedes the keyed hash that repositions a name (a path, a project's key).
+#: Precedes the keyed hash that replaces a name (a path, a project's key).
 HASHED_NAME_PREFIX = "purged:"
 #: Fewest letters and digits of a purged text: a shorter one would match too much.
 MIN_PURGED_CHARACTERS = 4
@@ -109,7 +109,7 @@ def split_words(text: str) -> list[str]:
 
 
 def check_text(text: str) -> str:
-    """Returns a text to purge; BadInput for one that would match too much."""
+    """Returns a text to purge; raises BadInput if it would match too much."""
     tokens = split_words(text)
     if sum(map(len, tokens)) < MIN_PURGED_CHARACTERS or tokens == ["purged"]:
         raise BadInput(

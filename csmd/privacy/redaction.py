@@ -319,7 +319,7 @@ def _remove_pieces(text: str, secrets: set[str], counts: Counter[str]) -> str:
 
 
 def _is_cut(text: str, start: int, end: int, secret: str) -> bool:
-    """Whether a piece of a secret was cut within a word: the word goes on in the secret, and not in the text."""
+    """Whether a piece of a secret was cut within a word: the word continues in the secret and not in the text."""
     piece, length = text[start:end], end - start
     if not (has_digit(piece) or is_unusual(piece)):
         return False

@@ -114,14 +114,14 @@ def make_backup(
         expected = _copy(database, temp, stop, report_progress, vfs, rows)
         actual = examine(temp, vfs=vfs)
         if actual != expected:
-            raise Damaged(f"the copy of {database} does not hold what it should", hint=REPAIR_HINT)
+            raise Damaged(f"the copy of {database} differs from the original", hint=REPAIR_HINT)
         files.flush_to_disk(temp)
         size = temp.stat().st_size
         temp.replace(target)
         files.flush_to_disk(folder)
     except OSError as error:
         raise StoreError(
-            f"{target}: {error.strerror or error}", hint="choose another place or free some space"
+            f"{target}: {error.strerror or error}", hint="choose another path or free some space"
         ) from error
     finally:
         _remove_temporary(temp)
@@ -145,7 +145,7 @@ def _copy(
             end.callback(backup.close, True)  # not as a context manager: apsw's raises if ending it fails
             while not backup.done:
                 if stop():
-                    raise StoreError("the daemon is stopping", hint="run it again when the daemon is up")
+                    raise StoreError("the daemon is stopping", hint="run it again when the daemon runs")
                 backup.step(PAGES_PER_STEP)
                 report_progress(backup.page_count - backup.remaining, backup.page_count)
             backup.finish()
@@ -170,7 +170,7 @@ def examine(path: Path, *, vfs: str = "") -> dict[str, int]:
         schema_migrations.find_pending(rows)
         wrong = [str(text) for (text,) in rows.all("pragma quick_check(1)") if text != "ok"]
         if wrong:
-            raise Damaged(f"{path} is damaged: {wrong[0]}", hint="try another backup: csmd backup list")
+            raise Damaged(f"{path} is damaged: {wrong[0]}", hint="try another backup: `csmd backup list` shows them")
         return activity.counts(rows)
 
 
@@ -183,7 +183,7 @@ def convert(source: Path, target: Path, *, encrypted: bool) -> None:
     with open_rows(target, readonly=True) as rows:
         wrong = [text for (text,) in rows.all("pragma quick_check(1)") if text != "ok"]
         if wrong or sqlite.row_counts(rows) != expected:
-            raise StoreError(f"{source}: the copy does not hold what it should", hint="run `csmd repair`")
+            raise StoreError(f"{source}: the copy differs from the original", hint="run `csmd repair`")
     files.flush_to_disk(target)
 
 
@@ -243,7 +243,7 @@ def refuse_lost_database(database: Path) -> None:
     log = database.with_name(f"{database.name}-wal")
     if list_backups(database) or (log.exists() and log.stat().st_size):
         state = "is empty" if database.exists() else "is gone"
-        raise Damaged(f"{database} {state}, and what lies beside it says that it was not", hint=REPAIR_HINT)
+        raise Damaged(f"{database} {state}, but its backups or its write-ahead log still exist", hint=REPAIR_HINT)
 
 
 def record_open_files(database: Path) -> None:
@@ -344,11 +344,13 @@ def finish_replacement(database: Path) -> None:
     names = files.read_json(workshop / READY_FILE)
     if names is not None and (new := home / str(names["new"])).exists():  # otherwise it is in its place already
         old_copy = home / str(names["aside"])
-        for suffix in DATABASE_SUFFIXES:  # every old file: a new database must never meet another's log
+        for suffix in DATABASE_SUFFIXES:  # every old file: a new database must never meet the log of another
             old, target = database.with_name(database.name + suffix), old_copy.with_name(old_copy.name + suffix)
             if old.exists():
                 if target.exists():
-                    raise StoreError(f"{target} is where the old database is to go", hint=f"move {target} away")
+                    raise StoreError(
+                        f"{target} exists, and the old database is moved there", hint=f"move {target} away"
+                    )
                 old.replace(target)
         files.flush_to_disk(old_copy.parent)
         new.replace(database)

@@ -15,12 +15,12 @@ from csmd.store import memories, memory_links
 from csmd.store.sqlite import Rows, in_keys
 from csmd.vocabulary import NEVER
 
-#: As `by`: what a dream did.
+#: Value of `by` for what a dream did.
 DREAM = "dream"
-#: Kinds of changes, as the audit names them.
+#: The kinds of changes in the audit.
 SUPERSEDED = "superseded"
 MERGE = "merge"
-#: Of the memory that another one was merged into.
+#: The change of the memory that another memory was merged into.
 ABSORBED = "took in"
 ARCHIVE = "archive"
 AUTHORITY = "authority"
@@ -143,9 +143,9 @@ def _without_supersession(change: Change, memory: Memory) -> Memory:
 
 
 def pass_on_supersessions(rows: Rows, deleted_id: str, replacement: str) -> list[str]:
-    """Gives what a deleted memory superseded to its heir.
+    """Passes what a deleted memory superseded on to its replacement.
 
-    Without one it holds again. Returns the ids of those that do.
+    Without a replacement the superseded memories are active again; returns their ids.
     """
     restored: list[str] = []
     for memory_id in rows.column(
@@ -184,9 +184,7 @@ def superseded_memories(rows: Rows, projects: Sequence[int], *, limit: int) -> l
 def last_stated_at(rows: Rows, memory: Memory) -> str:
     """Returns when a memory was last stated with its own authority.
 
-    An assistant's repetition of a user's words does not count.
-
-    A source without a stored turn counts as the user's.
+    An assistant's repetition of a user's words does not count; a source without a stored turn counts as the user's.
     """
     if memory.authority != "user":
         return memory.confirmed_at
@@ -226,18 +224,18 @@ def surviving_memory(rows: Rows, memory: Memory) -> Memory:
 
 
 def is_merged(rows: Rows, memory: Memory) -> bool:
-    """Whether a memory was merged into another one."""
+    """Whether a memory was merged into another memory."""
     merged = "select 1 from links where from_seq = :seq and relationship = 'merged_into'"
     return rows.exists(merged, seq=memory.seq)
 
 
 def merges_of(rows: Rows, merged: str, into: str) -> list[Change]:
-    """Returns every merge of a memory into another one, undone ones included."""
+    """Returns every merge of a memory into another memory, undone merges included."""
     return [change for change in changes_of(rows, merged) if change.change == MERGE and change.after == into]
 
 
 def merge_memories(rows: Rows, merged: Memory, into: Memory, *, reason: str, by: str, now: str) -> None:
-    """Merges a memory into another one, whose new values `into` has; the sources of the first confirm it."""
+    """Merges a memory into `into`, which has its new values; the sources of the first confirm it."""
     stored = memories.by_seqs(rows, [into.seq])[into.seq]
     uuids = memories.add_confirming(rows, into.seq, merged.provenance)
     memories.update_belief(rows, replace(merged, tier="archive", superseded_by=into.id))

@@ -1,4 +1,4 @@
-"""Reads what a dream over one project, or over what holds everywhere, is planned from."""
+"""Reads what a dream over one project, or over what applies everywhere, is planned from."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _STATED = """from memories m join projects p on p.seq = m.project_seq
 
 
 class DreamScope(NamedTuple):
-    """The row key of a project, or of what holds everywhere in a workspace, and that of `everywhere` for it."""
+    """The row key of a project, or of a workspace or all, and of the scope that applies everywhere for it."""
 
     seq: int
     everywhere: int
 
 
 def list_scopes(rows: Rows) -> list[DreamScope]:
-    """Returns the scopes that a dream looks at: what holds everywhere first, then projects by key."""
+    """Returns the scopes that a dream examines: the general scopes first, then projects by key."""
     sql = """select p.seq, case when p.kind = 'workspace' then p.seq else p.workspace_seq end
         from projects p where p.merged_into = 0
         order by case when p.seq = 0 then 0 when p.kind = 'workspace' then 1 else 2 end, p.key"""
@@ -47,7 +47,7 @@ def scope_memories(rows: Rows, scope: DreamScope) -> list[int]:
 
 
 def filter_unarchived(rows: Rows, seqs: Sequence[int]) -> list[Memory]:
-    """Returns those of some memories that are neither archived nor another's twin by now."""
+    """Returns those of some memories that are neither archived nor a twin by now."""
     return memories.where(rows, f"{in_keys('m.seq', seqs)} and m.tier <> 'archive' and m.twin_of = 0")
 
 

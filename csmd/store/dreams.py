@@ -94,7 +94,7 @@ def note_waiting(rows: Rows, *, at: datetime) -> None:
 
 
 def waiting_since(rows: Rows, *, after: str, now: str) -> str:
-    """Returns that time; "" if a dream has begun since (`after`), or the clock was set back."""
+    """Returns when `note_waiting` was called; "" if a dream began since (`after`) or the clock was set back."""
     noticed_at = datetime.fromtimestamp(cursors.read_cursor(rows, *_WAITING), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     return noticed_at if max(after, "1971") < noticed_at <= now else ""
 

@@ -39,7 +39,7 @@ INCOMPLETE = "in part"
 
 
 def list_exported(rows: Rows, project_seqs: Sequence[int] | None) -> list[int]:
-    """Returns the row keys of the memories of some projects (None: all), the oldest first, without colleagues'."""
+    """Returns the row keys of the memories of some projects (None: all), the oldest first, except those of colleagues."""
     sql = f"""select m.seq from memories m where m.twin_of = 0
         and {memories.NOT_COLLEAGUES} and {in_keys("m.project_seq", project_seqs)} order by m.created_at, m.id"""  # noqa: S608
     return rows.column(sql)
@@ -189,7 +189,7 @@ def set_scene(rows: Rows, seq: int, item: Mapping[str, Any]) -> None:
 
 
 def record_import(rows: Rows, memory_id: str, *, reason: str, now: str, state: str = "") -> None:
-    """Records in a memory's audit that it was imported; with the `state` IN_PART its references are still missing."""
+    """Records in a memory's audit that it was imported; with the `state` INCOMPLETE its references are still missing."""
     belief_changes.record_change(rows, memory_id, IMPORTED, "", state, reason, "rule", now)
 
 

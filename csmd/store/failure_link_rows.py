@@ -10,7 +10,7 @@ from csmd.store.sqlite import Rows
 GOTCHA_STAGE = "gotchas"
 #: The stage whose cursor is, by session, the newest memory when its memories were related.
 RELATED_STAGE = "gotchas related"
-#: The greatest number of turns between a tool's call and its result.
+#: Most turns between a tool's call and its result.
 MAX_CALL_DISTANCE = 200
 
 

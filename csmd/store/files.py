@@ -98,7 +98,7 @@ def spooled_paths(home: Path) -> list[Path]:
 
 
 def clear_unfinished(home: Path, *, before_s: float) -> int:
-    """Removes what hooks killed while spooling left before a time (seconds since 1970); returns how many.
+    """Removes the unfinished files of hooks killed before a time (seconds since 1970); returns their number.
 
     Half an event is useless but raw text; the transcript has the whole event.
     """
@@ -272,7 +272,7 @@ def clear_stale_socket(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(info.st_mode) or info.st_uid != os.getuid():
-        raise ConfigError(f"{path} is in the way and is not a socket of yours", hint=f"move {path} away")
+        raise ConfigError(f"{path} exists and is not a socket of yours", hint=f"move {path} away")
     path.unlink()
 
 
@@ -308,7 +308,7 @@ def list_files(folder: Path, suffix: str = "") -> list[str]:
 
 
 def parse_yaml(text: str) -> Any:
-    """Parses YAML; None if there is none and for invalid YAML."""
+    """Parses YAML; None for an empty or invalid text."""
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError:
@@ -334,7 +334,7 @@ class QuarantineNotes:
         self._now = ""
 
     def add(self, line: bytes | None, offset: int, *, reason: str, now: str) -> None:
-        """Notes a line; None for one that was too long to be read."""
+        """Records a malformed line; None for one that was too long to be read."""
         self._now = now
         if self._own >= MAX_NOTES:
             self._rest.append(offset)
@@ -399,7 +399,7 @@ def append_lines(path: Path, line: bytes) -> None:
             )
         try:
             if os.write(descriptor, data) != len(data):
-                raise OSError(0, "the disk took a part of the line only")
+                raise OSError(0, "only a part of the line was written")
             os.fsync(descriptor)
         except OSError as error:
             os.ftruncate(descriptor, size)

@@ -1,6 +1,6 @@
 """The journal: what a person's answer or a dream's action changed, as change sets that can be undone.
 
-A change set holds an image of each memory and candidate before and after the act, and the text of each file that it
+A change set holds a snapshot of each memory and candidate before and after the act, and the text of each file that it
 wrote. `csmd.memory.undo` restores the rows of one, `csmd.dream.dream_undo` the files.
 """
 
@@ -155,7 +155,7 @@ def _insert_action(
 def _carry_out(rows: Rows, act: Callable[[], Any], items: Iterable[str]) -> tuple[Any, list[tuple[Snapshot, Snapshot]]]:
     """Carries out an act; returns its result and each row that it changed, before and after it.
 
-    If it changes other rows than `items`, it is rolled back, their images are taken, and it is carried out again.
+    If it changes other rows than `items`, it is rolled back, their snapshots are taken, and it is carried out again.
     """
     was = {image.item: image for image in memory_snapshots.take_snapshots(rows, items)}
     rows.connection.execute("savepoint act")
@@ -174,7 +174,7 @@ def _carry_out(rows: Rows, act: Callable[[], Any], items: Iterable[str]) -> tupl
 
 @contextmanager
 def _watch(rows: Rows) -> Iterator[Mapping[str, set[int]]]:
-    """Collects the row keys that are inserted, updated or deleted meanwhile, by table."""
+    """Collects the row keys that the block inserts, updates or deletes, by table."""
     touched: dict[str, set[int]] = defaultdict(set)
     rows.connection.set_update_hook(lambda _, __, table, key: touched[table].add(key))
     try:
@@ -335,7 +335,7 @@ def mark_undone(rows: Rows, change: ChangeSet, *, now: str) -> None:
 
 
 def mark_file(rows: Rows, file: ChangedFile, *, kept: str, now: str) -> None:
-    """Records that a file is to be restored, or why it stays as it is."""
+    """Records that a file is to be restored, or why it is kept."""
     rows.update("changed_files", file.seq, kept=kept)
     sql = "update change_sets set undone_at = :at where seq = (select set_seq from changed_files where seq = :seq)"
     rows.run(sql, at="" if kept else now, seq=file.seq)
@@ -357,7 +357,7 @@ def undo_results(rows: Rows, dreams: Sequence[int]) -> list[tuple[str, str, bool
 
 
 def erase_images(rows: Rows, set_seq: int) -> int:
-    """Erases the images and the words of a change set: a half undo is none. Returns how many images."""
+    """Erases the snapshots and words of a change set, since half an undo is useless; returns the number of snapshots."""
     rows.update("change_sets", set_seq, reason=PURGED, evidence="")
     return rows.delete("changed_rows", set_seq=set_seq)
 
@@ -368,7 +368,7 @@ def erase_project(rows: Rows, project: int) -> None:
 
 
 def purge_answers(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """Deletes the images of every answer from before the latest purge, which cannot be undone; a pass of a purge."""
+    """Deletes the snapshots of every answer from before the latest purge, which cannot be undone; a pass of a purge."""
     del key, after
     sql = """delete from changed_rows where set_seq in (select seq
         from change_sets where dream_seq is null and at <= (select max(created_at)
@@ -405,6 +405,6 @@ def purge_actions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 
 
 def _find_names(evidence: str, images: Iterable[str]) -> set[str]:
-    """Returns every string in an action's evidence and images (JSON) that may name a turn or a session."""
+    """Returns every string in an action's evidence and snapshots (JSON) that may name a turn or a session."""
     strings = [*evidence.split(), *(text for image in images for text in _STRING.findall(image))]
     return {name for text in strings for name in (text, text.partition("/")[0])}

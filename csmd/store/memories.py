@@ -15,7 +15,7 @@ from csmd.store.sqlite import IS_LISTED, Rows, in_keys, listed
 #: Why a memory that is not refuted may still be wrong: it describes code that was edited later.
 EDITED_CODE = "the code that it speaks of was edited later in its session"
 _REFUTED_FOR = "exists (select 1 from refutations r where r.memory_seq = m.seq and r.at > m.confirmed_at and r.reason"
-#: Memories said here, not by a colleague.
+#: Memories `m` stated in this home, not by a colleague.
 NOT_COLLEAGUES = "m.seq not in (select memory_seq from team_memories)"
 _COLUMNS = columns(
     Memory,

@@ -14,7 +14,7 @@ from csmd.store.sqlite import Rows
 def delete_memory(rows: Rows, memory: Memory) -> None:
     """Deletes a memory with its vectors, links, items of receipts, and the memory of its remaining parts.
 
-    What it superseded is superseded by its successor, or holds again. Memories merged into it, its twins, the note made
+    What it superseded is superseded by its successor, or is active again. Memories merged into it, its twins, the note made
     of it, and the candidates and audit that quote it are deleted, too.
     """
     sql = """select seq from memories where twin_of = :seq and twin_of > 0

@@ -35,12 +35,12 @@ def stated_by_session(rows: Rows, session_seq: int, session_id: str, *, until: i
 def file_changes_of(
     rows: Rows, session_seq: int, *, after: int = 0, until: int, limit: int, characters: int = 2**31
 ) -> list[FileChange]:
-    """Returns the last calls of a session that wrote to a file, past an ordinal up to another one, in order."""
+    """Returns the last calls of a session that wrote to a file, past an ordinal up to another ordinal, in order."""
     sql = f"""select t.uuid, t.at, st.ordinal, t.tool_name = :creates, substr(t.text, 1, :characters)
         from session_turn st join turns t on t.seq = st.turn_seq
         where st.session_seq = :session and st.ordinal > :after and st.ordinal <= :until and t.kind = 'tool_call'
         and t.tool_name in ({_WRITERS}) and t.source = 'transcript' order by st.ordinal desc limit :limit"""  # noqa: S608
-    limits = {"after": after, "upto": until, "most": limit, "characters": characters}
+    limits = {"after": after, "until": until, "limit": limit, "characters": characters}
     changes = rows.read(FileChange, sql, session=session_seq, creates=WRITE, **limits)
     return changes[::-1]
 

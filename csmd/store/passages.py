@@ -160,7 +160,7 @@ def last_passage_seq(rows: Rows) -> int:
 
 
 def passages_after(rows: Rows, seq: int, *, until: int, limit: int) -> list[int]:
-    """Returns the next passages after a row key, up to another one."""
+    """Returns the next passages after a row key, up to another row key."""
     sql = "select seq from passages where seq > :seq and seq <= :until order by seq limit :limit"
     return rows.column(sql, seq=seq, until=until, limit=limit)
 
@@ -178,7 +178,7 @@ def mark_relinked(rows: Rows, model: int, seqs: Sequence[int]) -> int:
 
 
 def count_passages_after(rows: Rows, seq: int, *, until: int) -> int:
-    """Counts the passages after a row key, up to another one."""
+    """Counts the passages after a row key, up to another row key."""
     return rows.number("select count(*) from passages where seq > :seq and seq <= :until", seq=seq, until=until)
 
 

@@ -18,7 +18,7 @@ PROMOTED = "kept for good"
 GENERALIZED = "lifted"
 #: A person undid a dream that lifted this memory with others. The audit keeps it for longer than the journal of dreams.
 NOT_GENERALIZED = "not lifted"
-#: A person undid a question about this memory and another one; `after` is `older:newer`.
+#: A person undid a question about this memory and another memory; `after` is `older:newer`.
 NOT_ASKED = "not asked"
 
 

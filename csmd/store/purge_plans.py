@@ -68,7 +68,7 @@ def resolve_plan(rows: Rows, typed: str, *, key: bytes, kind: str = "", project_
     for name, resolve in resolvers.items():
         if kind in ("", name) and (plan := resolve()) is not None:
             return plan
-    raise BadInput(f"there is no such {kind}", hint="`csmd search` and `csmd memories` show ids")
+    raise BadInput(f"no such {kind}", hint="`csmd search` and `csmd memories` show ids")
 
 
 def _plan_memory(rows: Rows, typed: str) -> Plan | None:

@@ -377,7 +377,7 @@ class _Guard:
             what = self._reason or f"a value has more than {MAX_VALUE_BYTES:,} bytes"
             raise TooLarge(what, hint="ask for less: fewer joins, a where clause, a limit inside") from error
         except (apsw.AuthError, apsw.SQLError, apsw.BindingsError, ValueError) as error:
-            what = self._reason or f"SQLite does not take the statement: {display.cut(str(error), 300)}"
+            what = self._reason or f"SQLite rejects the statement: {display.cut(str(error), 300)}"
             raise BadInput(what, hint=_HINT) from error
         except apsw.Error as error:
             raise as_store_error(error) from error
@@ -394,13 +394,13 @@ def _compile_one(statement: str, guard: _Guard) -> str:
         first, is_explained = _compile(connection, statement)
         rest = statement[len(first) :]
         if is_explained is None or not statement.startswith(first):
-            raise BadInput("there is no statement", hint="give one SELECT")
+            raise BadInput("the text has no statement", hint="give one SELECT")
         if is_explained:
             raise BadInput("only a SELECT is answered", hint="leave EXPLAIN out")
         while rest:
             part, is_more = _compile(connection, rest)
             if is_more is not None or not part:
-                raise BadInput("there are several statements", hint="give one SELECT")
+                raise BadInput("the text has several statements", hint="give one SELECT")
             rest = rest[len(part) :]
         return first
     finally:

@@ -1,4 +1,4 @@
-"""The joined server of the team, the shared projects, the outbox, and colleagues' memories.
+"""The team's server, the shared projects, the outbox, and the memories of colleagues.
 
 Triggers fill the outbox in the transaction of a change (migrations/0023_schema.sql).
 """
@@ -86,7 +86,7 @@ def join_server(rows: Rows, team: TeamRow) -> None:
 
 
 def leave_server(rows: Rows) -> None:
-    """Deletes the server's row and colleagues' memories; shared memories stay on the server."""
+    """Deletes the server's row and the memories of colleagues; shared memories stay on the server."""
     for place in list_places(rows):
         delete_place(rows, place)
     for table in ("team_shares", "team_outbox", "team"):
@@ -94,7 +94,7 @@ def leave_server(rows: Rows) -> None:
 
 
 def record_reached(rows: Rows, *, epoch: str, at: str) -> None:
-    """Records that the server answered; another one, or an earlier state of it, exchanges everything again."""
+    """Records that the server answered; a new server, or an earlier state of it, exchanges everything again."""
     stored_epoch = rows.text("select epoch from team")
     rows.run("update team set epoch = :epoch, reached_at = :at, failing_since = '', failure = ''", epoch=epoch, at=at)
     if stored_epoch != epoch:
@@ -175,7 +175,7 @@ def count_waiting(rows: Rows) -> int:
 
 
 def remove_sent(rows: Rows, sent: Iterable[Waiting]) -> None:
-    """Removes sent rows from the queue, unless they changed meanwhile."""
+    """Removes sent rows from the queue, unless they changed since."""
     for row in sent:
         rows.delete("team_outbox", **row._asdict())
 
@@ -217,7 +217,7 @@ def find_shared_session(rows: Rows, session_id: str) -> SharedSession | None:
     return rows.read_one(SharedSession, sql, id=session_id)
 
 
-# --- colleagues' memories
+# --- memories of colleagues
 
 
 def list_places(rows: Rows) -> list[Place]:

@@ -97,7 +97,7 @@ def replace_tags(rows: Rows, project: int, tags: Iterable[TagChange]) -> None:
 
 
 def mark_computed(rows: Rows, due: DueProject) -> None:
-    """Records that a project's topics are computed, unless it changed meanwhile."""
+    """Records that a project's topics are computed, unless it changed since."""
     sql = "update projects set topics_due = 0 where seq = :seq and topics_due = :changes"
     rows.run(sql, seq=due.project_seq, changes=due.changes)
 

@@ -169,8 +169,7 @@ def add_vectors(
 ) -> int:
     """Stores (row, project, start, end, vector), moves the cursor to `reached` and returns how many were new.
 
-    Rows that were deleted or changed meanwhile (`texts`, by row key) are left out; a moved one gets its vector where it
-    is.
+    Rows that were deleted or whose text changed (`texts`, by row key) are skipped; a moved row gets its vector where it is.
     """
     added = 0
     table = _TABLES[kind]
@@ -337,9 +336,9 @@ def _find_problems(rows: Rows, kind: str, model: int) -> list[str]:
         f"vectors: {{}} of model {model} are of a {kind} that is gone": list(projects.values()).count(None),
         f"vectors: of model {model} in one of two {kind} tables only: {{}}": len(projects.keys() ^ stored.keys()),
         f"vectors: of model {model} without signs or without a {kind}: {{}}": len(coded ^ stored.items()),
-        f"vectors: {{}} of model {model} stand with another project than their {kind}": sum(
+        f"vectors: {{}} of model {model} are in the partition of another project than their {kind}": sum(
             projects[seq] not in (None, stored[seq]) for seq in projects.keys() & stored.keys()
         ),
-        f"vectors: {{}} of kind {kind} were passed by and have none of model {model}": skipped,
+        f"vectors: {{}} of kind {kind} were skipped and have none of model {model}": skipped,
     }
     return [text.format(count) for text, count in counts.items() if count]

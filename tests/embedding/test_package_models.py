@@ -99,7 +99,7 @@ def test_safetensors_are_written_as_onnx_that_the_worker_loads(tiny_model: Path,
 
 
 REFUSED = {
-    "no model": ({}, "brings no embedding model"),
+    "no model": ({}, "has no embedding model"),
     "another kind of model": ({"config.json": b'{"model_type": "mpnet"}'}, "cannot convert"),
     "another pooling": ({"1_Pooling/config.json": b'{"pooling_mode_mean_tokens": false}'}, "mean of its tokens"),
 }

@@ -112,7 +112,7 @@ def test_a_downgrade_is_refused_with_the_name_of_the_newest_copy_that_fits(
     for there, hint in (
         (copy, f"csmd restore {copy}"),
         (daily, f"csmd restore {daily}"),
-        (None, "no backup beside it"),
+        (None, "it has no backup"),
     ):
         if there == daily:
             copy.replace(daily)

@@ -27,7 +27,7 @@ from csmd.store import (
     journal,
     memories,
     memory_deletion,
-    memory_graph,
+    memory_links,
     memory_scenes,
     memory_snapshots,
     memory_upkeep,
@@ -278,8 +278,8 @@ def _topics(rows: Rows, given: Given) -> None:
     topics.topics_of_memories(rows, [1, 2])
     topics.list_members(rows, "tabs", [1])
     topics.move_tags(rows, 2, 0)
-    memory_graph.list_edges(rows, [1, 2], projects=[1])
-    memory_graph.list_shared(rows, [1, 2], projects=[1], widest_topic=9, widest_session=9)
+    memory_links.list_edges(rows, [1, 2], projects=[1])
+    memory_links.list_shared(rows, [1, 2], projects=[1], widest_topic=9, widest_session=9)
 
 
 def _told_days(rows: Rows, given: Given) -> None:
