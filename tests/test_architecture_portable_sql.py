@@ -186,6 +186,7 @@ PLACEHOLDERS = {
     "table": "turns",
     "where": "k.id = :id",
     "undone": "and c.undone_at <> '' and f.kept = ''",
+    "wanted": "where t.seq > 0",
     "filters": "and t.kind in ('user', 'assistant')",
     "_NEAREST_LENS": "coalesce((select r.lens_seq from projects r where r.lens_seq > 0 order by length(r.root) desc limit 1), 0)",
     "_FEW": "1 = 1 and :sure <= :most",

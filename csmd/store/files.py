@@ -393,8 +393,7 @@ def append_lines(path: Path, line: bytes) -> None:
         data = b"\n" * torn + line + b"\n"
         if size + len(data) > SESSION_FILE_BYTES:
             raise TooLarge(
-                f"""{path.stem} holds {size} bytes,
-                    and a session file may have {SESSION_FILE_BYTES}: nothing was written, what it holds stays""",
+                f"{path.stem} has {size} bytes, and a session file may have {SESSION_FILE_BYTES}; nothing was written",
                 hint="begin another session",
             )
         try:
