@@ -37,7 +37,7 @@ def _describe_views(ctx: ToolContext, rows: Rows, view: str = "", asking: str = 
                 "columns": dict(view_row.columns),
                 "joins": list(view_row.joins),
                 "sample": _rows_json(
-                    sql_views.read_sample(path, view_row, places=project_seqs, limit=SAMPLE_ROWS), SAMPLE_CHARACTERS
+                    sql_views.read_sample(path, view_row, projects=project_seqs, limit=SAMPLE_ROWS), SAMPLE_CHARACTERS
                 ),
             }
             for view_row in views
@@ -55,7 +55,7 @@ def _describe_views(ctx: ToolContext, rows: Rows, view: str = "", asking: str = 
 def _run_query(ctx: ToolContext, rows: Rows, sql: str, limit: int = 50, asking: str = "") -> Json:
     """Answer one SELECT (SQLite) on the views of csm_store_schema: at most 100 rows, 2 seconds, 2,000 characters a value."""
     project_seqs, max_rows = _find_visible_places(rows, asking), clamp_limit(limit, sql_views.MAX_ROWS)
-    answer = sql_views.answer(ctx.store.path, sql, places=project_seqs, limit=max_rows)
+    answer = sql_views.answer(ctx.store.path, sql, projects=project_seqs, limit=max_rows)
     return {"columns": list(answer.columns), "rows": _rows_json(answer), "more": answer.is_cut}
 
 
