@@ -136,9 +136,9 @@ class ReviewDialog:
             return False
         value = send_import_answer(pending_import["id"], answer)
         render.show(show_answered(value, brief=True))
-        removed = [item for item in self.items[self.index :] if item.get("import") == pending_import["id"]]
-        import_id = pending_import["id"]
-        self.items[self.index :] = [item for item in self.items[self.index :] if item.get("import") != import_id]
+        remaining = self.items[self.index :]
+        removed = [item for item in remaining if item.get("import") == pending_import["id"]]
+        self.items[self.index :] = [item for item in remaining if item not in removed]
         self.answers.append(Answer(self.index, value["answer"], answer, pending_import["waiting"], tuple(removed)))
         return True
 

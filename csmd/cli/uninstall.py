@@ -35,7 +35,8 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
     paths, show = default_paths(), screen_printer(as_json)
     if purge:
         plan.check_home_is_own(paths)
-    parts = _parts(plan.plan_purge(paths)) if purge else []
+    planned_files = plan.plan_purge(paths) if purge else {}
+    parts = [{"what": kind, "files": len(files), "bytes": sum(files.values())} for kind, files in planned_files.items()]
     if dry_run:
         planned, unit = plan.plan_removal(paths), service.read_recorded_unit(paths)
         show(show_leaving(paths, planned, unit, parts, purge=purge))
@@ -66,11 +67,6 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
     raise_trouble(outcomes)
     if refused:
         raise CsmdError(refused[0], hint="remove the rest by hand")
-
-
-def _parts(planned: plan.Purge) -> list[dict[str, Any]]:
-    """Returns the files that a purge removes, as JSON: kinds, numbers and bytes."""
-    return [{"what": kind, "files": len(files), "bytes": sum(files.values())} for kind, files in planned.items()]
 
 
 def _describe_total(parts: Sequence[dict[str, Any]]) -> str:

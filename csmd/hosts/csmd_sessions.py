@@ -113,7 +113,9 @@ def load_session(lines: Iterable[bytes], *, session: str, key: bytes, with_texts
         if value["type"] == "tombstone":
             tombstoned.update(_read_uuids(value, "tombstones"))
         elif value["uuid"] not in entries:
-            message = _read_message(value, key) if with_texts else _read_header(value)
+            message = _read_header(value)
+            if with_texts:
+                message = replace(message, text=read_entry_text(value), by_person=is_by_person(value, key))
             entries[message.uuid] = message, _read_uuids(value, "replaces") if message.kind == "summary" else []
     live = {uuid: message for uuid, message in entries.items() if uuid not in tombstoned}
     loaded.tombstoned = len(entries) - len(live)
@@ -179,10 +181,6 @@ def is_by_person(value: dict[str, Any], key: bytes) -> bool:
     return hmac.compare_digest(signature.encode("utf-8", "replace"), expected.encode())
 
 
-def _read_message(value: dict[str, Any], key: bytes) -> Message:
-    return replace(_read_header(value), text=read_entry_text(value), by_person=is_by_person(value, key))
-
-
 def _read_header(value: dict[str, Any]) -> Message:
     parent, at = string(value, "parentUuid"), string(value, "timestamp")
     return Message(uuid=value["uuid"], parent=parent, kind=value["type"], text="", at=at)
@@ -208,13 +206,12 @@ def make_reader(path: Path, *, home: Path, key: bytes) -> ReadLine | None:
             first = len(into.turns)
             transcript.read_line(data, into)
             if not is_by_person(value, key):
-                into.turns[first:] = [_mark_relayed(turn) for turn in into.turns[first:]]
+                new_turns = into.turns[first:]
+                into.turns[first:] = [
+                    replace(turn, kind="relayed") if turn.kind == "user" else turn for turn in new_turns
+                ]
 
     return read_line
-
-
-def _mark_relayed(turn: Turn) -> Turn:
-    return replace(turn, kind="relayed") if turn.kind == "user" else turn
 
 
 def _make_system_turn(line: Line) -> Turn:

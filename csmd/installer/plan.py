@@ -702,9 +702,7 @@ HOME_FILES: dict[str, tuple[str, ...]] = {
     "embedding models": (
         *(f"models/{folder}/**/*" for folder in ("tiktoken", ".fetched", ".add-*")), "models/*/csmd-model.txt",
     ),
-    "hook scripts": (
-        *(f"hook/{name}" for name in (*COPIED, "interpreter", "python")), "hook/__pycache__/csmd_*.pyc",
-    ),
+    "hook scripts": (*(f"hook/{name}" for name in (*COPIED, "interpreter", "python")), "hook/__pycache__/csmd_*.pyc"),
     "log": ("log/csmd.log", "log/csmd.log.[0-9]", "log/crash.txt", "log/report.txt"),
     "configuration": ("config.yaml",),
     "state": (

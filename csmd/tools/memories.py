@@ -64,8 +64,7 @@ ASSISTANT_CONFIDENCE = 0.8
 
 @TOOLS.add("csm_memory_list")
 def _list_memories(
-    ctx: ToolContext, rows: Rows, seen: Places = None, asking: str = "", limit: int = 0, offset: int = 0,
-    gate: str = "",
+    ctx: ToolContext, rows: Rows, seen: Places = None, asking: str = "", limit: int = 0, offset: int = 0, gate: str = "",
     category: str = "", type_: str = "", session: str = "", state: str = "", since: str = "", until: str = "",
 ) -> Json:  # fmt: skip
     """List memories: all, surest first; with a limit or a filter latest first, with replacements."""
@@ -204,7 +203,8 @@ def _make_statement(
     kind = classify(body, speaker="user")
     category: Category = kind.category
     chosen_type: MemoryType | None = None
-    if type_ in HOST_TYPES and CATEGORIES[category].memdir != _memdir_type(type_):
+    memdir_type = "project" if type_ == "reference" else type_  # a reference is a project fact with an address
+    if type_ in HOST_TYPES and CATEGORIES[category].memdir != memdir_type:
         category = HOST_TYPES[type_]
     elif type_ and type_ not in HOST_TYPES:
         chosen_type = cast(MemoryType, type_)
@@ -217,11 +217,6 @@ def _make_statement(
         authority="user" if by_person else "assistant", reasons=("remember",),
     )  # fmt: skip
     return statement, chosen_type
-
-
-def _memdir_type(type_: str) -> str:
-    """Returns the assistant's type for a category: a reference is a project fact with an address."""
-    return "project" if type_ == "reference" else type_
 
 
 def _related_json(rows: Rows, new_memory: Memory) -> list[Json]:

@@ -97,7 +97,7 @@ def _show_ledger(ctx: ToolContext, rows: Rows, days: int = 7, asking: str = "") 
     lines = [
         as_json(
             spent, "day purpose provider model calls failed estimated tokens_in tokens_out",
-            project=_project_name(rows, spent.project_seq, seen),
+            project=_name_project(rows, spent.project_seq, seen),
             price=spent.tokens_in / 1e6 * settings.curator_price_in + spent.tokens_out / 1e6 * settings.curator_price_out,
         )
         for spent in ledger.spending_by_day(rows, since=since)
@@ -109,6 +109,6 @@ def _show_ledger(ctx: ToolContext, rows: Rows, days: int = 7, asking: str = "") 
     }  # fmt: skip
 
 
-def _project_name(rows: Rows, project: int, seen: Collection[int] | None) -> str:
+def _name_project(rows: Rows, project: int, seen: Collection[int] | None) -> str:
     """Returns the name of a project; "(walled)" if it is behind a wall."""
     return projects.name_of(rows, project) if seen is None or project in seen or not project else "(walled)"

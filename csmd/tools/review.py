@@ -55,9 +55,7 @@ def _list_review(
     return {
         "total": total, "elsewhere": elsewhere, "items": items,
         "imports": [
-            as_json(row, "id source path at waiting", waiting=len(row.waiting))
-            for row in imports
-            if len(row.waiting) > 1
+            as_json(row, "id source path at waiting", waiting=len(row.waiting)) for row in imports if len(row.waiting) > 1
         ],
     }  # fmt: skip
 
@@ -115,7 +113,7 @@ def _review_candidate_json(rows: Rows, candidate: Candidate, asking: str) -> Jso
     }  # fmt: skip
 
 
-def _memory_title(memory: Memory) -> str:
+def _find_title(memory: Memory) -> str:
     if memory.origin != "model_saved":
         return "unsure"
     return "imported" if memory.authority == "external" else "saved by a model"
@@ -123,7 +121,7 @@ def _memory_title(memory: Memory) -> str:
 
 def _review_memory_json(rows: Rows, memory: Memory, asking: str) -> Json:
     return {
-        **memories_json(rows, [memory])[0], "kind": "memory", "title": _memory_title(memory), "about": "memory",
+        **memories_json(rows, [memory])[0], "kind": "memory", "title": _find_title(memory), "about": "memory",
         "does": dict(review_answers.EFFECTS["memory"]), "reason": review_answers.explain_review(memory),
         "version": memory.version, "memories": [],
         "evidence": [

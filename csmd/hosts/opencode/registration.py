@@ -113,15 +113,13 @@ def _files(host: str) -> HostFiles:
         hook_command=lambda _, home, event: f"{shlex.quote(str(script_path(home, host)))} {event}",
         kinds=(
             SettingsEntry(
-                name=f"{host} plugin", what="plugin", file=partial(locate_plugin, host), merge=partial(merge_plugin,
-                host),
+                name=f"{host} plugin", what="plugin", file=partial(locate_plugin, host), merge=partial(merge_plugin, host),
                 remove=partial(remove_plugin, host), obstacle=describe_foreign_plugin, decode=decode, begin=str,
             ),
         ),
         question=Question(
             arguments=("debug", "info"), read=partial(_loaded_events, host), runs=frozenset({"loaded"}), ends=True,
-            in_empty_directory=True,
-            patience_s=20.0,
+            in_empty_directory=True, patience_s=20.0,
         ),
         warning=partial(describe_package_fetch, host),
     )  # fmt: skip
