@@ -110,7 +110,7 @@ def compose_order(rows: Rows, membership: TeamRow) -> tuple[Json, list[Waiting]]
         "do": "exchange", "url": membership.url, "epoch": membership.epoch, "gone": withdrawn, "memories": sent[MEMORY],
         "digests": sent[DIGEST],
         "shares": [{"name": row.name, "workspace": row.workspace, "readers": row.roles} for row in shares.values()],
-        "names": sorted(team.names_for_team(rows)),
+        "names": sorted(team.list_names_for_team(rows)),
         "reached": {str(place.seq): (place.xid, place.item) for place in team.list_places(rows)},
     }  # fmt: skip
     return order, waiting
@@ -122,11 +122,11 @@ def _shared_memory_record(rows: Rows, memory_id: str) -> tuple[int, Json] | None
     if memory is None:
         return None
     seq, project = memory
-    record = record_schema.redact_record(exports.memory_record(rows, seq), redact, Counter())
-    model_vectors = [(*part, vector.hex()) for *part, vector in vectors.parts_of_row(rows, "memory", seq)]
+    record = record_schema.redact_record(exports.make_memory_record(rows, seq), redact, Counter())
+    model_vectors = [(*part, vector.hex()) for *part, vector in vectors.read_parts_of_row(rows, "memory", seq)]
     return project, {
         **{name: value for name, value in record.items() if name not in ("project", "links")},
-        "edges": exports.memory_edges(rows, seq), "vectors": model_vectors,
+        "edges": exports.list_memory_edges(rows, seq), "vectors": model_vectors,
     }  # fmt: skip
 
 

@@ -78,7 +78,7 @@ def _list_memories(
         session=find_session(rows, session, asking).id if session else "", since=limits.since, until=limits.until,
         limit=clamp_limit(limit, MAX_LISTED) if limit else NO_LIMIT, offset=max(offset, 0),
     )  # fmt: skip
-    replaced_by_id = memories.memories_replaced_by(rows, [memory.id for memory in page])
+    replaced_by_id = memories.map_replaced_memories(rows, [memory.id for memory in page])
     values = memories_json(rows, page)
     for row, memory in zip(values, page, strict=True):
         row["replaced_by"] = replacement_json(rows, memory, asking)
@@ -93,7 +93,7 @@ def _find_to_forget(rows: Rows, word: str, key: bytes, asking: str) -> Memory:
     """Returns the memory with an id; BadInput for a text, with the ids of the memories that have exactly that text."""
     if MEMORY_ID.fullmatch(word):
         return find_memory(rows, word, asking)
-    matches = memories.all_by_hash(rows, keyed_hash(display.squeeze(redact(word, Counter())), key))
+    matches = memories.list_by_hash(rows, keyed_hash(display.squeeze(redact(word, Counter())), key))
     ids = [memory.id for memory in matches if is_visible(rows, memory.project_seq, asking=asking)]
     needed = f"the id {' or '.join(ids)}" if ids else "an id (`csmd search` finds it)"
     raise NotFound(f"there is no memory {display.cut(word, 80)!r}", hint=f"give {needed}, or use --purge for a text")
@@ -253,7 +253,7 @@ def _forget_memory(
         if by_person:  # so that `csmd undo` names it instead of undoing the answer before it
             project_seq = memory.project_seq
             journal.record_answer(writing, str, kind=journal.FORGET, item=memory.id, project=project_seq, now=ctx.now())
-        same_text = memories.all_by_hash(writing, keyed_hash(memory.text, key))
+        same_text = memories.list_by_hash(writing, keyed_hash(memory.text, key))
         return memory, [other for other in same_text if is_visible(writing, other.project_seq, asking=asking)]
 
     is_shared = team.find_shared_memory(rows, target.id) is not None

@@ -53,7 +53,7 @@ def _list_receipts(
     if session_id is not None:
         limits = {"limit": max_rows, "offset": max(offset, 0)}
         listed_receipts = receipts.list_receipts(rows, projects=places, session_id=session_id, **limits)
-    week = receipts.usage_since(rows, ctx.before(WEEK_S), projects=places)
+    week = receipts.sum_usage_since(rows, ctx.before(WEEK_S), projects=places)
     values: list[Json] = []
     for row_in_page in listed_receipts:
         row = as_json(
@@ -71,7 +71,7 @@ def _find_session_id(rows: Rows, word: str) -> str | None:
     """Returns the id of the typed session: "" for any session, None for one that was shown nothing."""
     if not word:
         return ""
-    matches = _prefer_exact(receipts.sessions_like(rows, word), word, str)
+    matches = _prefer_exact(receipts.find_sessions_by_prefix(rows, word), word, str)
     return matches[0] if matches else None
 
 
@@ -104,7 +104,7 @@ def _match_turns(rows: Rows, prefix: str) -> list[tuple[int, str]]:
 
 
 def _match_receipts(rows: Rows, prefix: str) -> list[Receipt]:
-    return _prefer_exact(receipts.by_prefix(rows, prefix), prefix, lambda receipt: receipt.id) if prefix else []
+    return _prefer_exact(receipts.find_by_prefix(rows, prefix), prefix, lambda receipt: receipt.id) if prefix else []
 
 
 def _is_in(project_seq: int, places: Places) -> bool:
@@ -151,7 +151,7 @@ def _find_marks(rows: Rows, receipt: Receipt) -> dict[str, tuple[str, ...]]:
 
 
 def _receipt_json(rows: Rows, receipt: Receipt, visible: Places, *, marks: dict[str, tuple[str, ...]]) -> Json:
-    question = receipts.answered_prompt(rows, receipt) if receipt.event == "prompt" else None
+    question = receipts.find_answered_prompt(rows, receipt) if receipt.event == "prompt" else None
     prompt, project_seq = question or ("", 0)
     return as_json(
         receipt, RECEIPT_FIELDS,
@@ -196,7 +196,7 @@ def _other_item_json(rows: Rows, item_id: str, visible: Places) -> Json:
         text = f"{error.command}: {error.message}"
         return as_json(error, "state text times said_at=last_at", state="error", text=text)
     turn, _, start = item_id.partition("#")
-    quote = turns.quote_of(rows, _find_turn_uuid(rows, turn))
+    quote = turns.find_quote(rows, _find_turn_uuid(rows, turn))
     if quote is None:
         return {"state": "gone", "text": ""}
     if not _is_in(quote.project_seq, visible):
@@ -263,10 +263,10 @@ def _select_receipts(rows: Rows, item_id: str, session: str, places: Places, ask
         return _Selection(matches, is_by_receipt=True)
     if item_id and ids_like(rows, "memories", item_id):
         memory_id = find_memory(rows, item_id, asking).id
-        return _Selection(receipts.injections_of(rows, memory_id, limit=limit)[0], memory_id)
+        return _Selection(receipts.list_injections_of(rows, memory_id, limit=limit)[0], memory_id)
     word = session or item_id
-    session_id = _find_session_id(rows, word) if word else receipts.last_session(rows, places)
-    return _Selection(receipts.of_session(rows, session_id, limit=limit) if session_id else [])
+    session_id = _find_session_id(rows, word) if word else receipts.find_last_session(rows, places)
+    return _Selection(receipts.list_of_session(rows, session_id, limit=limit) if session_id else [])
 
 
 def _no_injection_error(rows: Rows, word: str, asking: str, *, is_session: bool) -> BadInput:

@@ -162,12 +162,12 @@ def _undo_answer(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") 
     seen = visibility.find_visible_places(rows, asking=asking)
 
     key = ctx.store.hash_key
-    target = journal.last_answer(rows, projects=seen, item_id=id_)
+    target = journal.find_last_answer(rows, projects=seen, item_id=id_)
     if target is None:
         raise CsmdError("there is nothing to undo", hint="`csmd show ID` lists the changes of a memory")
 
     def take_back(writing: Rows, answer_id: str) -> tuple[ChangeSet, str]:
-        answer = journal.last_answer(writing, projects=None, item_id=answer_id)
+        answer = journal.find_last_answer(writing, projects=None, item_id=answer_id)
         if answer is None:
             raise CsmdError(f"{answer_id} was purged since", hint="`csmd review` shows what waits")
         if answer.kind == journal.DONE:

@@ -99,7 +99,7 @@ def _check_messages(loaded: LoadedSession, uuids: Sequence[str], session_id: str
 def _find_file(ctx: ToolContext, rows: Rows, session_id: str, asking: str) -> Path | None:
     """Returns the session's file, None for none; BadInput if it is behind another wall than the caller."""
     files.check_session_id(session_id)
-    path = files.session_file(ctx.config.paths.sessions, session_id)
+    path = files.find_session_file(ctx.config.paths.sessions, session_id)
     session = sessions.by_id(rows, session_id)  # the directory named in the file may be purged
     if session:
         walled = projects.everywhere_of(rows, session.project_seq)
@@ -124,15 +124,15 @@ def _choose_path(ctx: ToolContext, rows: Rows, session_id: str, project: str, as
 
 def _read_cwd(ctx: ToolContext, session_id: str) -> str:
     """Returns the project in which a session began; "/" if unknown."""
-    path = files.session_file(ctx.config.paths.sessions, session_id)
-    return (path and csmd_sessions.find_start_directory(files.session_lines(path), session=session_id)) or "/"
+    path = files.find_session_file(ctx.config.paths.sessions, session_id)
+    return (path and csmd_sessions.find_start_directory(files.read_session_lines(path), session=session_id)) or "/"
 
 
 def _load_session(
     ctx: ToolContext, rows: Rows, session_id: str, asking: str, *, with_texts: bool = False
 ) -> LoadedSession:
     path = _find_file(ctx, rows, session_id, asking)
-    lines = files.session_lines(path) if path else ()
+    lines = files.read_session_lines(path) if path else ()
     return csmd_sessions.load_session(lines, session=session_id, key=ctx.store.hash_key, with_texts=with_texts)
 
 

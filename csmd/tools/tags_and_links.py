@@ -100,7 +100,7 @@ def _link_memories(
             tombstones.purged_marks(writing, ctx.store.hash_key), relationship.replace("_", " "), "name"
         )
         ends = (origin.id, target.id, relationship)
-        links = memory_links.links_of(writing, origin.id)
+        links = memory_links.list_links(writing, origin.id)
         is_linked = any((link.from_id, link.to_id, link.relationship) == ends for link in links)
         if (is_linked or undo) and not by_person:
             raise CsmdError("only a person at a terminal can change an existing link", hint="leave it as it is")
