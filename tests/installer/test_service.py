@@ -391,7 +391,7 @@ def test_an_upgrade_starts_nothing_that_was_stopped_on_purpose_and_needs_an_inst
     record = wire.loads(machine.paths.install_record.read_bytes())
     machine.paths.install_record.write_text(wire.pretty({**record, "version": "0.0.9"}))
     shown = machine.csmd("upgrade")
-    assert "0.0.9 to" in shown and "prompt" in shown and "stopped by you" in shown
+    assert "0.0.9 to" in shown and "prompt" in shown and "daemon   stopped; `csmd start` starts it" in shown
     assert service.find_process(machine.paths) is None and machine.paths.stopped_mark.exists()
     assert (machine.paths.hook_dir / "prompt").read_bytes() == (plan.find_shipped_folder() / "prompt").read_bytes()
 

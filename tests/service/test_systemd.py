@@ -131,7 +131,7 @@ def test_an_upgrade_replaces_what_is_older_and_loses_no_event(served: ServedMach
     assert served.shown("MainPID")["MainPID"] == str(done["daemon"]["pid"])
     served.csmd("stop")
     file.write_text(f"{unit}# older\n")
-    assert "stopped by you" in served.csmd("upgrade") and file.read_text() == unit
+    assert "stopped; `csmd start` starts it" in served.csmd("upgrade") and file.read_text() == unit
     assert served.shown("UnitFileState", "ActiveState") == {"UnitFileState": "disabled", "ActiveState": "inactive"}
 
 
@@ -245,7 +245,7 @@ def test_a_team_is_shared_with_beside_the_unit_that_has_no_network(served: Serve
         "ask the owner of the database to join first"
         in served.run("team", "join", team.network_url("cyd"), "--yes").stderr
     )
-    with postgres.connected(team.url("ann")) as rows:  # who owns the database makes the tables
+    with postgres.open_connection(team.url("ann")) as rows:  # who owns the database makes the tables
         postgres.prepare(rows)
     served.csmd("team", "join", team.network_url("cyd"), "--yes")
     served.csmd("team", "share", str(served.project), "--as", "shop", "--private", "--yes")
