@@ -27,7 +27,7 @@ from csmd.errors import BadInput, Damaged, StoreError
 from csmd.exclusions import PauseFile
 from csmd.paths import file_of_transcript
 from csmd.privacy.redaction import choose_words
-from csmd.store import activity, backup, files, integrity, migrate, recovery, search, sqlite
+from csmd.store import activity, backup, files, integrity, recovery, schema_migrations, search, sqlite
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
@@ -83,10 +83,10 @@ def _rebuild(
     with ExitStack() as opened:
         sound = backup.find_newest_sound(config.paths.database)
         readable = recovery.open_damaged(scratch, sound=sound) if scratch.is_file() else None
-        if readable and migrate.is_at_last_legacy_migration(Rows(readable)):
+        if readable and schema_migrations.is_at_last_legacy_migration(Rows(readable)):
             # The answers and dreams of an earlier version are in tables that are gone since.
             readable.close()
-            if not migrate.migrate_copy(scratch, now=now_iso()):
+            if not schema_migrations.migrate_copy(scratch, now=now_iso()):
                 unread_parts.append("answers and dreams of an earlier version could not be carried over")
             readable = recovery.open_damaged(scratch, sound=None)
         damaged = Rows(opened.enter_context(closing(readable))) if readable else None
@@ -134,11 +134,11 @@ def _rebuild(
 def _open_backup(sound: Path, workshop: Path) -> Iterator[Rows]:
     """Opens a backup, or an upgraded copy of one from an earlier version."""
     with sqlite.open_rows(sound, readonly=True) as rows:
-        if not migrate.is_at_last_legacy_migration(rows):
+        if not schema_migrations.is_at_last_legacy_migration(rows):
             yield rows
             return
     copy = _copy_database(sound, workshop / "backup")
-    migrate.migrate_copy(copy, now=now_iso())
+    schema_migrations.migrate_copy(copy, now=now_iso())
     with sqlite.open_rows(copy, readonly=True) as rows:
         yield rows
 

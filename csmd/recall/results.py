@@ -357,7 +357,7 @@ def _find_summaries(rows: Rows, search_query: Query, degraded: list[str]) -> lis
     if filters.selects_memories:
         return []
     try:
-        with rows.within(rows.share(LEXICAL_S)):
+        with rows.deadline(rows.limit_seconds(LEXICAL_S)):
             scores = ranking.normalised(search_query.search_words(rows, "session"))
     except DeadlineExceeded:
         degraded.append("words: session search stopped at its deadline")

@@ -21,11 +21,10 @@ from csmd.store import (
     memory_deletion,
     memory_graph,
     memory_links,
+    memory_snapshots,
     project_merges,
     projects,
     purge,
-    row_images,
-    row_restore,
     tombstones,
     topics,
 )
@@ -284,10 +283,12 @@ def test_topics_go_with_their_memories_into_another_project_and_come_back(store:
 
 def test_what_is_taken_back_has_its_tags_again(store: Store) -> None:
     say(store, "m5", "shadow branch", by=topics.PERSON)
-    was = store.read(lambda rows: row_images.take_images(rows, ["m5"]))
+    was = store.read(lambda rows: memory_snapshots.take_snapshots(rows, ["m5"]))
     store.write(lambda rows: memory_deletion.delete_memory(rows, memory_of(store, "m5")))
     store.write(
-        lambda rows: row_restore.restore(rows, [(image, row_images.Image(image.item)) for image in was], at=NOW)
+        lambda rows: memory_snapshots.restore(
+            rows, [(image, memory_snapshots.Snapshot(image.item)) for image in was], at=NOW
+        )
     )
     assert names(store, "m5") == {"shadow branch": "person"}
 

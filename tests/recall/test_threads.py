@@ -16,8 +16,8 @@ from recall_fixtures import memory, ordinary, passage
 from csmd.briefs import Brief
 from csmd.capture import project_identity
 from csmd.conversation import Project, Turn
-from csmd.embedding import models
-from csmd.embedding.models import Embedder
+from csmd.embedding import installed_models
+from csmd.embedding.worker_client import Embedder
 from csmd.knowledge import Provenance
 from csmd.memory import supersession
 from csmd.memory.supersession import Replacement
@@ -77,7 +77,7 @@ class Model:
     """The embedding model, loaded once for the module; a text is embedded once."""
 
     def __init__(self, folder: Path) -> None:
-        self.name = models.model_identity(folder)
+        self.name = installed_models.model_identity(folder)
         self._embedder = Embedder(folder, idle_s=600, environment={"PATH": os.environ["PATH"]})
         self._known: dict[str, bytes] = {}
 
