@@ -163,10 +163,9 @@ USER = "user.md"
 PROJECTS, TOPICS = "projects/", "topics/"
 MAX_SLUG_CHARACTERS = 40
 #: Paths below the home or the pages' directory: a page, its archive, or a restored copy.
-_USER_PAGE = re.compile(rf"(?:memory/)?{re.escape(USER.removesuffix('.md'))}(?:\.restored-[^/]*)?\.md")
-_PROJECT_PAGE = re.compile(
-    rf"(?:memory/)?(?:archive/)?{PROJECTS}[^/]*-([0-9a-f]{{6}})(?:-[0-9]{{1,4}})?(?:\.restored-[^/]*)?\.md"
-)
+_RESTORED = r"(?:\.restored-[^/]*)?\.md"
+_USER_PAGE = re.compile(rf"(?:memory/)?{re.escape(USER.removesuffix('.md'))}{_RESTORED}")
+_PROJECT_PAGE = re.compile(rf"(?:memory/)?(?:archive/)?{PROJECTS}[^/]*-([0-9a-f]{{6}})(?:-[0-9]{{1,4}})?{_RESTORED}")
 
 
 def slugify(name: str) -> str:

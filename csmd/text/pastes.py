@@ -279,11 +279,8 @@ def _find_document(lines: Sequence[Line], blocks: Sequence[range], printed: set[
 def _find_stops(lines: Sequence[Line], blocks: Sequence[range]) -> list[int]:
     """Returns the possible ends of a document: before the last block if the user may have typed it, and after it."""
     final = blocks[-1]
-    if (
-        len(blocks) < 2
-        or len(final) > MAX_LEAD_LINES
-        or sum(line.words for line in lines[final.start :]) > MAX_LEAD_WORDS
-    ):
+    is_short = len(final) <= MAX_LEAD_LINES and sum(line.words for line in lines[final.start :]) <= MAX_LEAD_WORDS
+    if len(blocks) < 2 or not is_short:
         return [len(lines)]
     above = final.start - 1
     is_titled = lines[above].text[0] == "#" or (len(blocks[-2]) == 1 and _is_title(lines, above))

@@ -440,12 +440,9 @@ def states_something(text: str) -> bool:
         return True
     if sentence.kind in ("asks", "printed", "assents") or find_request(text)[:5].casefold() in _TO_ANOTHER:
         return False
-    return (
-        sentence.kind != "orders"
-        or sentence.lasting in RULES
-        or decides_by_order(sentence.words)
-        or is_rule_of_kind(sentence)
-    )
+    if sentence.kind != "orders" or sentence.lasting in RULES:
+        return True
+    return decides_by_order(sentence.words) or is_rule_of_kind(sentence)
 
 
 def is_of_several(sentence: Sentence) -> bool:
@@ -480,12 +477,10 @@ def holds_only_redacted(text: str) -> bool:
         return False
     count = 0
     for clause in _CLAUSE_END.split(text):
-        words, *following = (
-            [word for word in split_words(part) if word[0].isalnum()] for part in _REDACTED.split(clause)
-        )
-        if following and (not words or words[-1] in _COPULA):
-            words = []
-        count += sum(word not in ENGLISH for part in (words, *following) for word in part)
+        parts = [[word for word in split_words(part) if word[0].isalnum()] for part in _REDACTED.split(clause)]
+        if len(parts) > 1 and _COPULA.issuperset(parts[0][-1:]):
+            parts = parts[1:]
+        count += sum(word not in ENGLISH for part in parts for word in part)
     return count < (MIN_LAID_DOWN if parse(text).lasting else MIN_BESIDE_SECRET)
 
 
@@ -540,9 +535,9 @@ def _find_opening(phrases: frozenset[str], text: str) -> tuple[Sequence[tuple[st
 
 def is_imperative(sentence: Sentence) -> bool:
     """Whether a sentence has the form of an order, whether of the moment or for good."""
-    return sentence.kind == "orders" or (
-        sentence.kind == "states" and is_verb(sentence.words[:1]) and not _is_noun(sentence.words)
-    )
+    if sentence.kind == "states":
+        return is_verb(sentence.words) and not _is_noun(sentence.words)
+    return sentence.kind == "orders"
 
 
 def is_objection(text: str) -> bool:
