@@ -52,7 +52,7 @@ def make_backup(
     place = target or backup.backup_path(database, now=now_iso())
     if target is not None and is_there(target):
         raise StoreError(f"{target} exists already", hint="choose another file")
-    backup_made = backup.make_backup(database, place, stop=lambda: context.is_stopping, note=note)
+    backup_made = backup.make_backup(database, place, stop=lambda: context.is_stopping, report_progress=note)
     removed = 0 if target else backup.delete_old_backups(database, keep=context.config.settings.backup_keep)
     return {"path": str(backup_made.path), "bytes": backup_made.bytes, "counts": backup_made.counts, "removed": removed}
 

@@ -383,7 +383,7 @@ class Stages:
         before = iso_before(PROVISIONAL_TIMEOUT_S)
         for _ in range(MAX_PROVISIONAL_BATCHES):
             find_expired = partial(
-                provisional_turns.expired_provisional, before=before, after=self._provisional, most=PROVISIONAL_BATCH
+                provisional_turns.expired_provisional, before=before, after=self._provisional, limit=PROVISIONAL_BATCH
             )
             expired, self._provisional = self.store.read(find_expired)
             if expired:

@@ -27,8 +27,8 @@ from csmd.extraction import statements
 from csmd.memory_export import export_file, record_schema
 from csmd.paths import is_file
 from csmd.recall import threads
-from csmd.store import activity, exports, files, found_secrets, late_secrets, tombstones, vectors
-from csmd.store.found_secrets import FoundSecrets
+from csmd.store import activity, exports, files, stored_secrets, tombstones, vectors
+from csmd.store.stored_secrets import FoundSecrets
 from csmd.text import tokens
 
 #: How long a task works before others have their turn.
@@ -110,15 +110,15 @@ class Tasks:
             self._commits = store.commits
             seen, self._secrets, self._late_secrets = store.read(
                 lambda rows: (
-                    found_secrets.rules_of_latest_scan(rows),
-                    found_secrets.found_secrets(rows),
-                    late_secrets.sessions_with_late_secrets(rows),
+                    stored_secrets.rules_of_latest_scan(rows),
+                    stored_secrets.found_secrets(rows),
+                    stored_secrets.sessions_with_late_secrets(rows),
                 )
             )
             self._is_scanned = seen == tokens.keyed_hash(context.rules, store.hash_key)
             context.withholds = not self._is_scanned or self._secrets is not None
         secrets = self._secrets
-        if not self._is_scanned and not store.read(found_secrets.holds_text):
+        if not self._is_scanned and not store.read(stored_secrets.holds_text):
             secret_scan.record_scan(context, {}, {})
         elif not self._is_scanned:
             self._order(Task(kind="scan", is_own=True))
@@ -152,7 +152,7 @@ class Tasks:
         paths: list[str] = []
         if result is None:
             result, paths = yield from import_task.read_transcripts(context, task)
-        if context.store.read(late_secrets.sessions_with_late_secrets):
+        if context.store.read(stored_secrets.sessions_with_late_secrets):
             yield from secret_scan.remove_late_secrets(context, task)
         self._instructions.sweep()
         # A sync has read every transcript by now; an import has read only files elsewhere.

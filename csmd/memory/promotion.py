@@ -173,7 +173,7 @@ def _replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: in
         elif stored.status != "dropped":
             _renew_candidate(rows, stored, candidate, key=key, now=now)
     for candidate in wanted.values():
-        ident = candidates.candidate_id(candidate.kind, project, candidate.fingerprint, "")
+        ident = candidates.make_candidate_id(candidate.kind, project, candidate.fingerprint, "")
         candidates.put_candidate(rows, replace(candidate, id=ident))
 
 

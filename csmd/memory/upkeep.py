@@ -98,7 +98,7 @@ def enqueue(rows: Rows, plan: Queueing, *, now: str) -> None:
         quoted = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
         if all(memory is not None and quote(memory) in candidate.text for memory in quoted):
             project, _, fingerprint = key_of(candidate)
-            ident = candidates.candidate_id(candidate.kind, project, fingerprint, candidate.created_at)
+            ident = candidates.make_candidate_id(candidate.kind, project, fingerprint, candidate.created_at)
             candidates.put_candidate(rows, replace(candidate, id=ident))
     _settle(rows, plan.settle, now=now)
 

@@ -112,7 +112,7 @@ def test_a_downgrade_is_refused_with_the_name_of_the_newest_copy_that_fits(
     for there, hint in (
         (copy, f"csmd restore {copy}"),
         (daily, f"csmd restore {daily}"),
-        (None, "no backup beside it"),
+        (None, "it has no backup"),
     ):
         if there == daily:
             copy.replace(daily)
@@ -210,6 +210,7 @@ def renamed_migrations(path: Path, *names: str) -> None:
 
 #: Takes the schema back to the migration 0022, with a row in each table that went since.
 BEFORE_SCHEMA = """
+drop trigger graph_topic_insert;
 drop index turns_of_speakers_due;
 alter table turns drop column speaker_due;
 create table speakers_due (turn_seq integer not null primary key references turns (seq) on delete cascade) without rowid;
@@ -291,7 +292,7 @@ def answers_and_dreams_are_in_the_journal(store: Store) -> None:
     last = store.read(lambda rows: journal.last_answer(rows, projects=None))
     assert last is not None
     assert (last.id, last.by, last.kind, last.item, last.made) == ("a3", "person", "keep", "m1", "m1")
-    rule = store.read(lambda rows: journal.last_answer(rows, projects=None, ident="a2"))
+    rule = store.read(lambda rows: journal.last_answer(rows, projects=None, item_id="a2"))
     assert rule is not None and rule.by == "rule"
     kept = store.read(lambda rows: rows.all("select set_seq, item, text, state_after from changed_rows order by seq"))
     assert kept == [(3, "m1", "use tabs", '{"version": 4}'), (4, "m2", "a", "{}")]
@@ -322,7 +323,7 @@ def test_a_database_at_the_last_migration_before_the_schema_goes_on_with_its_dat
 ) -> None:
     new = take_back(path, given)
     store = Store(path, now="2027")
-    assert store.migrated == ["0023_schema"]
+    assert store.migrated == ["0023_schema", "0024_topic_projects"]
     assert store.read(activity.counts)["memories"] == 1
     assert store.read(schema_of) == new
     assert [prompt.uuid for prompt in store.read(lambda rows: speaker_reviews.speakers_due(rows, limit=9))] == ["u1"]
