@@ -88,7 +88,7 @@ def _check_edit(
     if not is_right:
         action = "add {} to" if with_entry else "remove {} from"
         problem = f"cannot {action.format('.'.join(path))} {where}: csmd cannot edit its form"
-        raise ConfigError(problem, hint="edit the file by hand")
+        raise ConfigError(problem, hint="write the entry by hand")
     return edited
 
 
