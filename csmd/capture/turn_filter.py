@@ -192,7 +192,8 @@ def _find_purged_turns(rows: Rows, turns: list[Turn], key: bytes) -> set[str]:
     if not tombstones.has_kind(rows, "turn"):
         return set()
     names = {
-        turn.uuid: tombstones.turn_names(turn.uuid, turn.stream, tokens.keyed_hash(turn.text, key)) for turn in turns
+        turn.uuid: tombstones.list_turn_names(turn.uuid, turn.stream, tokens.keyed_hash(turn.text, key))
+        for turn in turns
     }
     purged = tombstones.purged_names(
         rows, "turn", [name for turn_names in names.values() for name in turn_names], key=key

@@ -112,8 +112,8 @@ def _rebuild(
         report["transcripts"] = len(paths)
         return new
     with closing(Store(new, now=now_iso())) as store:  # reopened, because its key has changed
-        last = store.read(search.last_turn_seq)
-        for project, directory in store.read(recovery.nameless_projects):
+        last = store.read(search.find_last_turn_seq)
+        for project, directory in store.read(recovery.list_nameless_projects):
             place = Places("").of(directory)
             store.write(partial(recovery.name_project, seq=project, project=place))
         if failed := _read_transcripts(config, store, paths, note):
@@ -196,7 +196,7 @@ def restore(
     with open_workshop(config) as workshop:
         chosen = backup.find_newest_sound(database) if source == "latest" else Path(source)
         if chosen is None:
-            raise BadInput(f"there is no usable backup in {backup.backup_folder(database)}", hint="csmd repair")
+            raise BadInput(f"there is no usable backup in {backup.get_backup_directory(database)}", hint="csmd repair")
         if not chosen.is_file():
             raise BadInput(f"{chosen}: no such file", hint="`csmd backup list` shows the backups")
         note("copying", 0, 0)

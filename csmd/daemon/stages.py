@@ -224,7 +224,7 @@ class Stages:
 
     @staticmethod
     def _active_sessions(rows: Rows) -> dict[int, int]:
-        return cursors.sessions_at_work(rows, quiet_before=iso_before(QUIET_S["stage"]))
+        return cursors.list_sessions_at_work(rows, quiet_before=iso_before(QUIET_S["stage"]))
 
     def pace(self, force: bool) -> cursors.Pace:
         """The sessions to be processed whole; with `force` also active ones, up to their turns at the task's begin."""
@@ -383,7 +383,10 @@ class Stages:
         before = iso_before(PROVISIONAL_TIMEOUT_S)
         for _ in range(MAX_PROVISIONAL_BATCHES):
             find_expired = partial(
-                provisional_turns.expired_provisional, before=before, after=self._provisional, limit=PROVISIONAL_BATCH
+                provisional_turns.list_expired_provisional,
+                before=before,
+                after=self._provisional,
+                limit=PROVISIONAL_BATCH,
             )
             expired, self._provisional = self.store.read(find_expired)
             if expired:

@@ -110,7 +110,7 @@ class Tasks:
             self._commits = store.commits
             seen, self._secrets, self._late_secrets = store.read(
                 lambda rows: (
-                    stored_secrets.rules_of_latest_scan(rows),
+                    stored_secrets.read_rules_of_latest_scan(rows),
                     stored_secrets.found_secrets(rows),
                     stored_secrets.sessions_with_late_secrets(rows),
                 )

@@ -381,7 +381,7 @@ def _make_announced(store: Store, since: str, make: Make) -> int:
     """Makes checkpoints of the compactions that a hook announced, from the turns stored so far."""
     after = store.read(lambda rows: cursors.read_cursor(rows, CHECKPOINT_STAGE, "events"))
     last, read_count, announced = store.read(
-        lambda rows: events.session_events_after(rows, ("pre_compact",), after=after, limit=MAX_EVENTS)
+        lambda rows: events.read_session_events(rows, ("pre_compact",), after=after, limit=MAX_EVENTS)
     )
     if not announced and read_count < MAX_EVENTS:
         return 0
@@ -471,7 +471,7 @@ def make_checkpoint(
         if entry.text != PURGED and (not before or entry.ordinal < before) and (not until or entry.at <= until)
     ]
     stated = [Stated(*row) for row in digests.read_statements(rows, about.session_seq)]
-    trimmed = compactions.trimmed_turns(rows, about.session_seq)
+    trimmed = compactions.list_trimmed_turns(rows, about.session_seq)
     checkpoint = make_pieces(entries, stated, cwd=about.cwd, trimmed=trimmed)
     if checkpoint is None:
         return None

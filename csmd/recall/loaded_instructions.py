@@ -29,8 +29,8 @@ def instructions_filter(rows: Rows, places: Sequence[int], session_id: str) -> C
     indexes: list[list[SentenceIndex]] = []
     host = adapter_of_session(session_id).host
     for place in filter(None, places):
-        merged = sorted(projects.with_merged(rows, place))
-        texts = (instruction_rows.instruction_texts(rows, [project], host) for project in merged)
+        merged = sorted(projects.find_merged_projects(rows, place))
+        texts = (instruction_rows.list_instruction_texts(rows, [project], host) for project in merged)
         indexes.append([index_sentences(tuple(of_project)) for of_project in texts if of_project])
     return lambda statement: any(of_place and all(index.says(statement) for index in of_place) for of_place in indexes)
 
