@@ -91,7 +91,7 @@ def merge_status_line(text: str, registration: Registration, _where: str) -> str
     value = {"type": "command", "command": status_line_command(registration.interpreter, registration.home)}
     current, is_ours = _find_status_line(text, registration.home)
     if current is None:
-        return json_edits.append(text, json_edits.find_root(text), STATUS_LINE, value)
+        return json_edits.append_item(text, json_edits.find_root(text), STATUS_LINE, value)
     return json_edits.apply_edits(text, json_edits.plan_replacement(text, current, value)) if is_ours else text
 
 
@@ -134,11 +134,11 @@ def merge_server(text: str, registration: Registration, where: str) -> str:
     entry = server_entry(registration.home, registration.server_arguments)
     servers, items, own_items = _find_servers(text, registration.home, where)
     if servers is None:
-        return json_edits.append(text, json_edits.find_root(text), SERVERS, {host_files.SERVER_NAME: entry})
+        return json_edits.append_item(text, json_edits.find_root(text), SERVERS, {host_files.SERVER_NAME: entry})
     if not own_items:
         is_taken = any(item.key == host_files.SERVER_NAME for item in items)
-        return text if is_taken else json_edits.append(text, servers.value, host_files.SERVER_NAME, entry)
-    edits = json_edits.plan_cuts(items, [item in own_items[1:] for item in items])
+        return text if is_taken else json_edits.append_item(text, servers.value, host_files.SERVER_NAME, entry)
+    edits = json_edits.plan_removals(items, [item in own_items[1:] for item in items])
     value = json_edits.read_value(text, own_items[0])
     # The user may have added keys and chosen tools.
     if not registration.server_arguments and "--tools" in value.get("args", []):
@@ -153,7 +153,7 @@ def remove_server(text: str, home: Path, where: str) -> str:
     _, items, own_items = _find_servers(text, home, where)
     if own_items and len(own_items) == len(items):
         return json_edits.remove_member(text, json_edits.find_root(text), SERVERS)
-    return json_edits.apply_edits(text, json_edits.plan_cuts(items, [item in own_items for item in items]))
+    return json_edits.apply_edits(text, json_edits.plan_removals(items, [item in own_items for item in items]))
 
 
 def describe_foreign_server(text: str, registration: Registration, where: str) -> str:
