@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from csmd.store.sqlite import Rows
 
 MAX_VERSIONS = 40
-
-
 MAX_DIRECTORIES = 8
 
 
