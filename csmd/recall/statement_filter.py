@@ -16,7 +16,7 @@ from csmd.extraction import chooser
 from csmd.knowledge import Memory
 from csmd.memory import supersession
 from csmd.recall import compose
-from csmd.recall.scored_statement import ScoredStatement, passage_id, states_memory
+from csmd.recall.hybrid_search import ScoredStatement, passage_id, states_memory
 from csmd.recall.visibility import attention, is_injectable, is_of_other_checkout, may_show
 from csmd.store import memories, passages, session_context, tombstones, turns
 from csmd.store.sqlite import Rows
