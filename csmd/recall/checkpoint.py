@@ -543,17 +543,17 @@ def _find_checkpoint(rows: Rows, event: Event, project: int, key: bytes) -> Rest
     if about is None:
         return None
     row = checkpoints.find_latest(rows, event.session_id)
-    behind = checkpoints.count_turns_after(
+    turns_behind = checkpoints.count_turns_after(
         rows, about.session_seq, until_ordinal=row.upto if row else 0, until=event.at
     )
-    if behind and about.turns <= MAX_READ_TURNS:
+    if turns_behind and about.turns <= MAX_READ_TURNS:
         checkpoint = make_checkpoint(rows, about, until=event.at, key=key)
         if checkpoint is None:
             return None
         checkpoint_id = row.id if row and not row.summary_uuid else ""
         pieces = _current_pieces(rows, checkpoint.pieces, project, about.id, checkpoint.at, key)
         return RestoredCheckpoint(checkpoint_id, AFTER_COMPACTION, pieces)
-    if row is None or behind > MAX_TURNS_BEHIND:
+    if row is None or turns_behind > MAX_TURNS_BEHIND:
         return None
     return RestoredCheckpoint(row.id, AFTER_COMPACTION, read_pieces(rows, row, key))
 

@@ -23,7 +23,7 @@ from csmd.store.passages import Passage
 from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
 from csmd.text import display, search_terms, similarity, tokens
-from csmd.text.renames import mentions_name
+from csmd.text.claims import mentions_name
 from csmd.vocabulary import PROMPTS
 
 #: Encodes a text; returns its vector and the model's name, or raises EmbeddingUnavailable.

@@ -1,6 +1,6 @@
 """Recognises English sentences that decide how things are to be from then on, or explain why they are so; pure.
 
-A decision gives up one thing for another (switches.py) or a name for another (renames.py), sets a value, says what will
+A decision gives up one thing for another (switches.py) or a name for another (claims.py), sets a value, says what will
 be so, or wants something throughout or not at all. The words are in data/decision_words.txt, one class for each question.
 The functions take the words of a sentence in lower case, without its lead-in (sentence.py).
 """
@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from csmd import data
-from csmd.text.renames import find_renames
+from csmd.text.claims import find_renames
 from csmd.text.sentence_words import phrase_size
 from csmd.text.switches import find_switch, holds_now, may_switch
 
