@@ -119,9 +119,8 @@ class Scores:
     def blend(self, words_weight: float = ranking.WORDS_WEIGHT) -> dict[int, float]:
         """Returns the weighted sum of both scores, each normalised."""
         words, meaning = ranking.normalised(self.words), ranking.normalised(self.meaning)
-        return {
-            seq: words_weight * words.get(seq, 0.0) + (1 - words_weight) * meaning.get(seq, 0.0) for seq in self.seqs
-        }
+        meaning_weight = 1 - words_weight
+        return {seq: words_weight * words.get(seq, 0.0) + meaning_weight * meaning.get(seq, 0.0) for seq in self.seqs}
 
 
 @dataclass(slots=True)

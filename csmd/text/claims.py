@@ -233,9 +233,8 @@ def find_renames(text: str) -> tuple[tuple[str, str], ...]:
     renames: dict[tuple[str, str], None] = {}
     for phrase in phrases.find_phrases(_RENAMED, phrases.tokenize(text)):
         code = phrase.gaps.get("CODE", ())
-        if "CODE" in phrase.gaps and any(
-            words[-1].plain[0] != "`" for words in (phrase.gaps["OLD"], code[:1]) if words
-        ):
+        last_words = [words[-1] for words in (phrase.gaps["OLD"], code[:1]) if words]
+        if "CODE" in phrase.gaps and any(word.plain[0] != "`" for word in last_words):
             continue
         old, new = choose_name(phrase.gaps["OLD"]), choose_name(phrase.gaps.get("NEW", code)[:1])
         if old != new and min(len(old), len(new)) >= MIN_NAME_CHARACTERS and old not in STOP_WORDS:

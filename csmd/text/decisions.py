@@ -88,14 +88,8 @@ def _sets_value(words: Sequence[str]) -> bool:
     """Whether an order sets a lasting value: "cap the retries at 5"; not a size on the screen, and not a version."""
     if len(words) < 2 or words[0] not in _WORDS["adjust"] or words[1] in _PRONOUNS:
         return False
-    index = next(
-        (
-            index
-            for index in range(2, len(words))
-            if words[index - 1] in ("to", "at") and _NUMBER.fullmatch(words[index])
-        ),
-        0,
-    )
+    pairs = ((index, words[index - 1], words[index]) for index in range(2, len(words)))
+    index = next((index for index, to, number in pairs if to in ("to", "at") and _NUMBER.fullmatch(number)), 0)
     unit = [word for word in words[index + 1 :] if word[0].isalnum()]
     if not index or len(unit) > MAX_UNIT_WORDS or not _WORDS["looks_unit"].isdisjoint(unit):
         return False

@@ -251,10 +251,7 @@ def _read_thing(part: Sequence[Word], start: int, antecedent: Sequence[Word]) ->
 
 def _is_announced(part: Sequence[Word]) -> bool:
     """Whether a part only says that its speaker changed their mind: "I changed my mind about"."""
-    return any(
-        word.plain in _CHANGE_PHRASES and phrases.match_phrase(_CHANGE_PHRASES, part, index)
-        for index, word in enumerate(part)
-    )
+    return any(phrases.match_phrase(_CHANGE_PHRASES, part, index) for index in range(len(part)))
 
 
 def _states(part: Sequence[Word]) -> bool:

@@ -26,9 +26,8 @@ _COURTESY = WORDS["request.en"] | WORDS["insist.en"] | {name for name in WORDS["
 _FILLERS = WORDS["connective"] | WORDS["adverb"]
 _MANNER = WORDS["manner.en"] - {"commit", "push"}
 #: Words that are not the verb of an order.
-_NOT_VERBS = frozenset[str]().union(
-    *(WORDS[f"{name}.en"] for name in ("subject", "wh", "when", "aux", "closed", "finite"))
-)
+_NOT_VERBS = WORDS["subject.en"] | WORDS["wh.en"] | WORDS["when.en"] | WORDS["aux.en"] | WORDS["closed.en"]
+_NOT_VERBS |= WORDS["finite.en"]
 _ABOUT_TO = frozenset((lead, doer) for lead in ("should", "shall", "can", "could", "may") for doer in ("i", "we"))
 _ABOUT_TO |= {("me", "to"), ("you", "to"), ("ready", "to"), ("want", "to")}
 
