@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from csmd.store.sqlite import Rows, columns, in_keys, starts_with
+from csmd.store.sqlite import Rows, columns, in_keys
 
 
 class Goal(NamedTuple):
@@ -25,14 +25,17 @@ class Goal(NamedTuple):
 _COLUMNS = columns(Goal, "g")
 
 
-def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority: str, now: str) -> tuple[str, bool]:
-    """Adds a goal and returns (id, whether it is new or reopened).
+def _make_id(text: str, *, project: int, session_id: str) -> str:
+    words = " ".join(text.casefold().split())
+    return "g" + hashlib.sha256(f"{project}:{session_id}:{words}".encode()).hexdigest()[:10]
+
+
+def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority: str, now: str) -> str:
+    """Adds a goal and returns its id.
 
     A goal with the same words is reopened; it becomes the user's if the user states it.
     """
-    words = " ".join(text.casefold().split())
-    ident = "g" + hashlib.sha256(f"{project}:{session_id}:{words}".encode()).hexdigest()[:10]
-    done_at = rows.find("goals", "done_at", id=ident)
+    ident = _make_id(text, project=project, session_id=session_id)
     goal = {"id": ident, "project_seq": project, "session_id": session_id, "text": text, "authority": authority}
     rows.insert(
         "goals",
@@ -41,7 +44,7 @@ def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority:
         created_at=now,
         **goal,
     )
-    return ident, done_at != ""
+    return ident
 
 
 def _read_where(rows: Rows, condition: str, **values: Any) -> list[Goal]:
@@ -62,9 +65,15 @@ def list_goals(rows: Rows, *, projects: Sequence[int] | None, done: bool) -> lis
     return _read_where(rows, f"{condition} order by g.created_at desc, g.seq desc", done=int(done))
 
 
-def find_goals(rows: Rows, prefix: str) -> list[Goal]:
-    """Up to five goals whose id begins with `prefix`."""
-    return _read_where(rows, f"{starts_with('g.id')} order by g.id limit 5", prefix=prefix)
+def find_goal(rows: Rows, text: str, *, project: int, session_id: str) -> Goal | None:
+    """The goal of a project or a session with these words, open or done, or None."""
+    ident = _make_id(text, project=project, session_id=session_id)
+    return next(iter(_read_where(rows, "g.id = :id", id=ident)), None)
+
+
+def read_goal(rows: Rows, ident: str) -> Goal:
+    """The goal with an id."""
+    return _read_where(rows, "g.id = :id", id=ident)[0]
 
 
 def finish_goal(rows: Rows, ident: str, *, now: str) -> bool:

@@ -1,4 +1,4 @@
-"""Snapshots of memories and candidates with their related rows, to compare and restore."""
+"""Snapshots of memories and candidates with their related rows, and of goals, to compare and restore."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ ANNOTATIONS = {
     "judgements": ("uuid", "tell", "at"),
     "stands": ("uuid", "session_seq", "turns", "at"),
 }
+#: The columns of a goal that an image holds: those that an act may change, and the time, by which it is known to exist.
+GOAL_COLUMNS = ("authority", "created_at", "done_at")
 #: The fields of a candidate that hold words.
 _CANDIDATE_WORDS = ("reason", "fingerprint")
 
 
 class Image(NamedTuple):
-    """One memory or candidate at one moment; `state` is empty if it did not exist.
+    """One memory, candidate or goal at one moment; `state` is empty if it did not exist.
 
     `state` and `more` are JSON objects: `more` holds the words besides `text`, which of a memory are its audit and what
     others recorded of it, `state` everything else.
@@ -49,11 +51,21 @@ class Image(NamedTuple):
         return self.item.startswith("c")
 
     @property
+    def is_goal(self) -> bool:
+        """Whether it is of a goal."""
+        return self.item.startswith("g")
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether it is of a memory."""
+        return not (self.is_candidate or self.is_goal)
+
+    @property
     def content(self) -> dict[str, Any]:
         """Its own fields by name, without links and receipts; {} if it did not exist."""
         if not self.state:
             return {}
-        if self.is_candidate:
+        if not self.is_memory:
             return {**self.state, **self.more, "text": self.text}
         state = self.state
         return {**state["columns"], "text": self.text, "twin": state["twin"], "sources": state["sources"]}
@@ -69,7 +81,7 @@ class Image(NamedTuple):
 
 
 def take_images(rows: Rows, idents: Iterable[str]) -> list[Image]:
-    """Images of memories and candidates as they are now, each once."""
+    """Images of memories, candidates and goals as they are now, each once."""
     return [_image(rows, ident) for ident in dict.fromkeys(idents) if ident]
 
 
@@ -81,6 +93,9 @@ def _image(rows: Rows, ident: str) -> Image:
         values = _as_json(asdict(candidate))
         more = {name: values.pop(name) for name in _CANDIDATE_WORDS}
         return Image(ident, values.pop("text"), values, more)
+    if ident.startswith("g"):
+        goal = rows.first(f"select text, {', '.join(GOAL_COLUMNS)} from goals where id = :id", id=ident)  # noqa: S608
+        return Image(ident, goal[0], dict(zip(GOAL_COLUMNS, goal[1:], strict=True))) if goal else Image(ident)
     memory = memory_values(rows, ident)
     if memory is None:
         return Image(ident)
@@ -138,7 +153,7 @@ def _annotations(rows: Rows, seq: int) -> dict[str, list[Any]]:
 
 
 def differs(before: Image, after: Image) -> bool:
-    """Whether a memory or candidate changed between two images; who was shown it, or links to it, does not count."""
+    """Whether a memory, candidate or goal changed between two images; who was shown it, or links to it, does not count."""
     return _comparable(before) != _comparable(after)
 
 
@@ -150,7 +165,7 @@ def _comparable(image: Image) -> tuple[Any, ...]:
 def image_of_version(rows: Rows, before: Image, version: int) -> Image:
     """Reconstructs the image after an old answer from its stored version number (0 for a removed memory)."""
     now = _image(rows, before.item)
-    if before.is_candidate or not now.state:
+    if not before.is_memory or not now.state:
         return before if version else now
     if not version:
         return Image(before.item)

@@ -1,4 +1,4 @@
-"""Restores memories and candidates to the state that their images hold, for an undo."""
+"""Restores memories, candidates and goals to the state that their images hold, for an undo."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _SOURCE_COLUMNS = ("uuid", "session_id", "at", "role")
 
 
 def restore(rows: Rows, images: Sequence[tuple[Image, Image]], *, at: str) -> None:
-    """Makes memories and candidates what they were before an act, given as (before it, after it).
+    """Makes memories, candidates and goals what they were before an act, given as (before it, after it).
 
     What the act left alone stays as it is now. What the act added to the audit is marked as undone.
     """
-    of_memories = [(before, after) for before, after in images if not before.is_candidate]
+    of_memories = [(before, after) for before, after in images if before.is_memory]
     # All rows are recreated before any is linked with another, and before the rows that the act created are deleted.
     restored = [(before, after, _restore_row(rows, before, after)) for before, after in of_memories if before.state]
     for before, after, existed in restored:
@@ -33,6 +33,8 @@ def restore(rows: Rows, images: Sequence[tuple[Image, Image]], *, at: str) -> No
     for before, _ in images:
         if before.is_candidate:
             _restore_candidate(rows, before)
+        elif before.is_goal:
+            _restore_goal(rows, before)
 
 
 def _restore_row(rows: Rows, before: Image, after: Image) -> bool:
@@ -157,3 +159,12 @@ def _restore_candidate(rows: Rows, before: Image) -> None:
     else:
         candidates.update_stored(rows, stored, candidate)
     rows.run("update candidates set version = :version where id = :id", version=candidate.version, id=candidate.id)
+
+
+def _restore_goal(rows: Rows, before: Image) -> None:
+    """Gives a goal its columns back, or deletes it if it did not exist."""
+    if not before.state:
+        rows.delete("goals", id=before.item)
+        return
+    for seq in rows.column("select seq from goals where id = :id", id=before.item):
+        rows.update("goals", seq, text=before.text, **before.state)
