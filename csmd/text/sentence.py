@@ -83,6 +83,8 @@ class Sentence:
     """Whether it says that it holds now, and no longer."""
     is_musing: bool
     """Whether the speaker thinks aloud."""
+    leaves_open: bool
+    """Whether it says that something is needed, and not what."""
     settles: bool
     """Whether a user decides with it how things are to be from then on, in whatever words (decisions.py)."""
 
@@ -108,15 +110,18 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
     refutes = any(
         phrase_size(_REFUSALS, all_words[at : at + 4]) for at in range(min(loose, len(all_words)))
     ) or _is_refused(language, head)
-    settles = is_of_moment = False
+    settles = is_of_moment = leaves_open = False
     if is_english:
         binding, is_of_moment = without_passing_bans(words, head, refutes)
         lasting = _find_english_lasting(_without_indirect_question(binding), head, refutes)
         settles = speaker == "user" and not _ends_talk(words) and decides(head, words)
+        leaves_open = not settles and lasting not in RULES and _leaves_open(words)
     else:
         lasting = _find_lasting(language, words, head)
     if settles and lasting not in RULES:
         lasting = "choice"
+    elif leaves_open:
+        lasting = ""
     is_of_moment = (
         is_of_moment
         or holds("moment", language, words, head)
@@ -140,6 +145,7 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
         opens_with_question=is_english and _opens_with_question(words),
         is_of_moment=is_of_moment,
         is_musing=any(phrase_size(WORDS["musing.en"], all_words[at : at + 4]) for at in range(min(3, len(all_words)))),
+        leaves_open=leaves_open,
         settles=settles,
     )
 
@@ -385,6 +391,27 @@ def _find_lasting(language: str, words: Sequence[str], head: str) -> Lasting:
     return ""
 
 
+#: Most words between the word that says that something is needed and the one that stands for it: "a better", "some".
+MAX_BEFORE_UNKNOWN = 3
+
+
+def _leaves_open(words: Sequence[str]) -> bool:
+    """Whether an English sentence says that something is needed and not what: "we need somewhere to keep the tokens"."""
+    ending = [word for word in words if _is_word(word)][-1:]
+    for at in range(len(words)):
+        size = phrase_size(WORDS["lacks.en"], words[at : at + 2])
+        if size and ending and ending[0] in WORDS["unknown_place.en"]:
+            return True
+        for unknown in range(at + size, min(at + size + MAX_BEFORE_UNKNOWN, len(words))) if size else ():
+            if phrase_size(WORDS["unknown.en"], words[unknown : unknown + 2]):
+                return not any(
+                    phrase_size(WORDS["names_it.en"], words[at : at + 2]) for at in range(unknown + 1, len(words))
+                )
+            if words[unknown] in WORDS["order.en"] or words[unknown] == "to":
+                break
+    return False
+
+
 #: The subject of a sentence about a role is named within this number of words.
 NAMED_WITHIN = 5
 
@@ -444,8 +471,11 @@ _ASKED_FOR = frozenset(phrase for phrase in WORDS["request.en"] if not phrase.st
 
 
 def is_passing(text: str, speaker: Speaker) -> bool:
-    """Whether a sentence states nothing lasting: a question, report, narration, printed text, a user's short order."""
+    """Whether a sentence states nothing lasting: a question, an open need, a report, narration, printed text, a user's
+    short order."""
     sentence = parse(text, speaker)
+    if sentence.leaves_open:
+        return True
     if sentence.kind == "orders" and speaker == "user":
         is_short = sum(word[0].isalnum() for word in sentence.words) <= MAX_MOMENTARY_WORDS
         return is_short and not sentence.lasting and not decides_by_order(sentence.words)
