@@ -15,7 +15,7 @@ from csmd.extraction import statement_context
 from csmd.knowledge import Memory
 from csmd.recall import compose
 from csmd.text import prose
-from csmd.text.decisions import explains
+from csmd.text.decisions import explains, gives_reading
 from csmd.text.display import ARROW
 from csmd.text.orders import is_about_errand, is_task
 from csmd.text.sentence import (
@@ -127,7 +127,11 @@ def _lays_down(memory: Memory, *, strictly: bool) -> bool:
     sentences = _parse_sentences(memory)
 
     def is_passing(read: Sentence) -> bool:
-        return read.is_of_moment or (read.kind == "orders" and not read.lasting and not strictly)
+        return (
+            read.is_of_moment
+            or gives_reading(read.words)
+            or (read.kind == "orders" and not read.lasting and not strictly)
+        )
 
     def is_rule(read: Sentence) -> bool:
         if not read.lasting or len(read.text) > MAX_RULE_CHARACTERS or not _is_about_things(read):

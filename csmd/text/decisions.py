@@ -56,20 +56,52 @@ def decides(text: str, words: Sequence[str]) -> bool:
 def explains(words: Sequence[str]) -> bool:
     """Whether an English sentence says how something is or is done, and why: a limit, a state or a rule with its cause.
 
-    Single events, failures and momentary orders are not explanations.
+    Single events, failures, momentary orders and figures of the moment are not explanations.
     """
-    words = tuple(words)
-    at, size = next(((at, size) for at in range(len(words)) if (size := _cause_size(words, at))), (0, 0))
-    main, rest = words[:at], words[at + size :]
-    if size and not main and "," in rest:  # the cause comes first
-        comma = rest.index(",")
-        main, rest = rest[comma + 1 :], rest[:comma]
+    main, rest = _split_cause(words)
     if min(len(main), len(rest)) < MIN_CLAUSE_WORDS or rest[0][0].isdigit():
         return False
     happens = (
-        "still" in main or any(_is_past(words, place) for place in range(at)) or not _AMISS.isdisjoint(main + rest)
+        "still" in main or any(_is_past(main, at) for at in range(len(main))) or not _AMISS.isdisjoint(main + rest)
     )
-    return not happens and {main[0], rest[0]}.isdisjoint(_WORDS["at_once"] | _OF_SENTENCES["order.en"])
+    return not (happens or gives_reading(words)) and {main[0], rest[0]}.isdisjoint(
+        _WORDS["at_once"] | _OF_SENTENCES["order.en"]
+    )
+
+
+def _split_cause(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Splits a sentence into what is so and its cause; without a cause the first is empty."""
+    at, size = next(((at, size) for at in range(len(words)) if (size := _cause_size(words, at))), (0, 0))
+    main, cause = words[:at], words[at + size :]
+    if size and not main and "," in cause:  # the cause comes first
+        comma = cause.index(",")
+        main, cause = cause[comma + 1 :], cause[:comma]
+    return main, cause
+
+
+def gives_reading(words: Sequence[str]) -> bool:
+    """Whether an English sentence with a cause gives a figure of the moment.
+
+    It says how far something is ("is at 80 %", "is 92 % full"), or its cause is over soon.
+    """
+    main, cause = _split_cause(words)
+    figures = [at for at, word in enumerate(main) if _NUMBER.fullmatch(word)]
+    if not figures or not _WORDS["bound"].isdisjoint(main):
+        return False
+    is_level = any(_is_level(main, at) for at in figures)
+    ends_soon = any(_is_past(cause, at) for at in range(len(cause))) or any(
+        word in _WORDS["passing"] and not _WORDS["auxiliary"].isdisjoint(cause[max(0, at - 2) : at])
+        for at, word in enumerate(cause)
+    )
+    return is_level or ends_soon
+
+
+def _is_level(words: Sequence[str], at: int) -> bool:
+    """Whether the number at a position is a level: "is at 80 %", "are still at 3", "is 92 % full"."""
+    unit = at + 1 + (words[at + 1 : at + 2] in (("%",), ("percent",)))
+    before = [word for word in words[:at] if word not in _SKIPPED][-2:]
+    is_at = len(before) == 2 and before[1] == "at" and (before[0] in _WORDS["auxiliary"] or before[0].endswith("'s"))
+    return is_at or (unit > at + 1 and not _WORDS["level"].isdisjoint(words[unit : unit + 1]))
 
 
 def _cause_size(words: Sequence[str], at: int) -> int:
