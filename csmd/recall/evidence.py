@@ -15,6 +15,7 @@ from csmd.extraction import statement_context
 from csmd.knowledge import Memory
 from csmd.recall import compose
 from csmd.text import prose
+from csmd.text.corrections import read_claim
 from csmd.text.decisions import explains, gives_reading
 from csmd.text.display import ARROW
 from csmd.text.orders import is_about_errand, is_task
@@ -199,10 +200,14 @@ def _is_explained(memory: Memory) -> bool:
 
 
 def _parse_sentences(memory: Memory) -> list[Sentence]:
-    """Parses the sentences of a statement; [] for a pick, whose words are the assistant's, unless the user assents to them.
+    """Parses the sentences of a statement, with the corrected value if it has one.
+
+    [] for a pick, whose words are the assistant's, unless the user assents to them.
 
     A rule before the arrow is no pick: "never rename A -> B".
     """
+    if (claim := read_claim(memory.text)) != memory.text:
+        return [parse(claim)]
     question, _, answer = memory.text.rpartition(ARROW)
     if is_pick(memory) and parse(answer).kind != "assents" and not parse(question).lasting:
         return []

@@ -146,19 +146,20 @@ def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool,
         parts.append(OUTCOME_WORDS["failing"] + "".join(f" ({error})" for error in failed[-1:]))
     last = next(iter(session.texts("last")[-1:]), "")
     # What came after the commits is not in them.
-    tells = not stands and _tells_state(last, after=subjects if session.outcome == "committed" else [])
+    after = subjects if session.outcome == "committed" else []
+    tells = is_last and not stands and _tells_state(last, after=after)
     leads = tells and not subjects and _is_clear(last)
     if leads:
         parts.insert(0, f"at its end: {last.rstrip('.。 ')}")
     parts += [f"left open: {end.rstrip('.')}" for end in open_ends(session.texts("open"), done=[*later, *subjects])[:1]]
     if stands:
         return Note(id=session.session_id, text="; ".join([stands, *parts]), tail=session.tail, reason=HOW_ENDED)
-    if tells and not leads and is_last:
+    if tells and not leads:
         parts.append(f"at its end: {last}")
     text = "; ".join(parts)
     if not (leads or subjects):
         text = ": ".join(filter(None, (topic, text)))
-    elif leads and is_last and topic and not _is_done(topic, [text]):
+    elif leads and topic and not _is_done(topic, [text]):
         text = f"{text}; begun with: {topic}"
     return Note(id=session.session_id, text=text, tail=session.tail, reason=HOW_ENDED)
 

@@ -69,8 +69,9 @@ def explains(words: Sequence[str]) -> bool:
     )
 
 
-def _split_cause(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+def _split_cause(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Splits a sentence into what is so and its cause; without a cause the first is empty."""
+    words = tuple(words)
     at, size = next(((at, size) for at in range(len(words)) if (size := _cause_size(words, at))), (0, 0))
     main, cause = words[:at], words[at + size :]
     if size and not main and "," in cause:  # the cause comes first

@@ -21,6 +21,7 @@ from csmd.text import clauses, tokens
 from csmd.text import renames as names
 from csmd.text.claims import TURNING_OPPOSITES, Change, Claims, Denial, parse
 from csmd.text.clauses import WORDS, Slot, Word, has_number, is_date_or_number, roots, stems
+from csmd.text.corrections import read_claim
 from csmd.text.display import ARROW
 from csmd.text.switches import Switch, find_switch, is_left
 
@@ -160,10 +161,17 @@ class Comparison:
 def compare(older: str, newer: str, *, renames: Mapping[str, str] | None = None) -> Comparison:
     """Compares a newer statement with an older one; `renames` maps old names to present ones.
 
-    "entails": the newer one says the same and more. "overlaps": they are on one subject and both hold.
+    "entails": the newer one says the same and more. "overlaps": they are on one subject and both hold. Of a sentence whose
+    value is corrected, what it claims is compared.
     """
     if answers_another_question(older, newer):
         return _UNRELATED
+    claim = read_claim(older)
+    comparison = _compare_claims(claim, read_claim(newer), renames or {})
+    return replace(comparison, parts=(older,)) if claim != older and comparison.parts else comparison
+
+
+def _compare_claims(older: str, newer: str, renames: Mapping[str, str]) -> Comparison:
     before, after = _statement_stems(older), _statement_stems(newer)
     shared = len(before & after)
     if not shared and not renames and (before or after):
@@ -171,11 +179,11 @@ def compare(older: str, newer: str, *, renames: Mapping[str, str] | None = None)
     # A statement that entails it lacks at most an "always" and an "every" of its words.
     if len(before) - shared <= 2 and _says_all_of(newer, older):
         return Comparison(relation="same" if _says_all_of(older, newer) else "entails")
-    whole, older_parts = _find_replacement(older, newer, renames or {}), clauses.parts(older)
+    whole, older_parts = _find_replacement(older, newer, renames), clauses.parts(older)
     if whole is not None and whole.replaces:
         return replace(whole, parts=older_parts or (older,))
     several_parts = older_parts if len(older_parts) > 1 else ()
-    of_parts = [(part, _find_replacement(part, newer, renames or {})) for part in several_parts]
+    of_parts = [(part, _find_replacement(part, newer, renames)) for part in several_parts]
     ended_parts = {part: comparison for part, comparison in of_parts if comparison is not None and comparison.replaces}
     if ended_parts:
         return replace(next(iter(ended_parts.values())), relation="replaces part", parts=tuple(ended_parts))

@@ -339,7 +339,7 @@ LOOKED_FOR: dict[str, str] = {
     "of_kind.es": "qué regla hay para los libros",
 }
 #: What only extraction/acceptance.py reads; its tests need them.
-OF_ACCEPTANCE = {"takes", "keeping", "assent", "ordinal.1", "ordinal.2", "ordinal.3", "ordinal.4", "ordinal.5"}
+OF_ACCEPTANCE = {"value_refused", "value_lead", "takes", "keeping", "assent", "ordinal.1", "ordinal.2", "ordinal.3", "ordinal.4", "ordinal.5"}
 # fmt: on
 ROWS = [(name, text, expected) for name, rows in GOLDEN.items() for text, expected in rows]
 CLASSES = sorted(set(data.word_table("sentence_words.txt")) - OF_ACCEPTANCE)
