@@ -395,6 +395,8 @@ def slots(words: Sequence[Word]) -> list[Slot]:
         if plain in WORDS["when"]:
             values.append(Slot(_verb(words, at), "time", frozenset((word,))))
         way = "means" if plain == "use" else "is" if plain in COPULA else WAYS.get(plain, "")
+        if plain == "every" and _is_of_each(words, at):
+            way = ""
         value = stems_until(words[at + 1 :], _VALUE_ENDS, most=4) if way else frozenset[str]()
         behind = [word.plain in WAYS or word.plain in WORDS["when"] for word in words[at + 1 : at + 3]]
         is_participle = way == "is" and behind == [False, True]  # "is kept for": the verb, not a value
@@ -402,6 +404,14 @@ def slots(words: Sequence[Word]) -> list[Slot]:
             verb = "" if way == "is" or plain == "use" else _verb(words, at)
             values.append(Slot(verb, way, value))
     return values
+
+
+def _is_of_each(words: Sequence[Word], at: int) -> bool:
+    """Whether "every" at a position begins a clause about each thing of a kind, and says not how often something is done."""
+    begins = not at or words[at - 1].plain in _CLAUSE_ENDS
+    after = words[at + 1 : at + 3]
+    spans = WORDS["counts"] | WORDS["when"] | WORDS["span"]
+    return begins and not any(word.plain in spans or word.stem in _UNITS or word.is_number for word in after)
 
 
 def _verb(words: Sequence[Word], at: int) -> str:
