@@ -94,7 +94,7 @@ def _image(rows: Rows, ident: str) -> Image:
         more = {name: values.pop(name) for name in _CANDIDATE_WORDS}
         return Image(ident, values.pop("text"), values, more)
     if ident.startswith("g"):
-        goal = rows.first(f"select text, {', '.join(GOAL_COLUMNS)} from goals where id = :id", id=ident)  # noqa: S608
+        goal = rows.first("select text, authority, created_at, done_at from goals where id = :id", id=ident)
         return Image(ident, goal[0], dict(zip(GOAL_COLUMNS, goal[1:], strict=True))) if goal else Image(ident)
     memory = memory_values(rows, ident)
     if memory is None:
