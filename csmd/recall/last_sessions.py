@@ -147,11 +147,13 @@ def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool,
     last = next(iter(session.texts("last")[-1:]), "")
     # What came after the commits is not in them.
     after = subjects if session.outcome == "committed" else []
-    tells = is_last and not stands and _tells_state(last, after=after)
+    ends = open_ends(session.texts("open"), done=[*later, *subjects])[:1]
+    repeats_end = any(_is_done(end, [last]) for end in ends)
+    tells = is_last and not (stands or repeats_end) and _tells_state(last, after=after)
     leads = tells and not subjects and _is_clear(last)
     if leads:
         parts.insert(0, f"at its end: {last.rstrip('.。 ')}")
-    parts += [f"left open: {end.rstrip('.')}" for end in open_ends(session.texts("open"), done=[*later, *subjects])[:1]]
+    parts += [f"left open: {end.rstrip('.')}" for end in ends]
     if stands:
         return Note(id=session.session_id, text="; ".join([stands, *parts]), tail=session.tail, reason=HOW_ENDED)
     if tells and not leads:

@@ -120,6 +120,11 @@ CASES: dict[str, tuple[Items, str, str]] = {
         (("goal", "Port the build"), ("commit", "1a2b3c4 Port the build"), ("last", "The installer asks for a folder and keeps it.")), "unchecked",
         'committed "Port the build"; at its end: The installer asks for a folder and keeps it.',
     ),
+    "last words that say what is left open": (
+        (("goal", "Port the build"), ("file", "a.go"), ("open", "Still to do: the Windows runner needs a licence."),
+         ("last", "Still to do: the Windows runner needs a licence.")), "checked",
+        "Port the build: changed a.go; left open: the Windows runner needs a licence",
+    ),
     "last words that are no sentence": (
         (("goal", "Port the build"), ("file", "a.go"), ("last", "the folder of the Windows installer")), "checked",
         "Port the build: changed a.go; at its end: the folder of the Windows installer",
