@@ -392,7 +392,9 @@ def _find_row(rows: Rows, place: Project) -> int | None:
         return seq
     recognised = projects.recognise(rows, add_marks(place))
     return (
-        None if recognised is None else projects.seq_of(rows, replace(place, key=projects.key_of(rows, recognised[0])))
+        None
+        if recognised is None
+        else projects.seq_of(rows, replace(place, key=projects.read_key(rows, recognised[0])))
     )
 
 
@@ -410,7 +412,7 @@ def find_wall(rows: Rows, cwd: str) -> int:
 def find_lens(rows: Rows, cwd: str) -> int:
     """The lens of a directory: of its workspace, else of the nearest directory above it that has one; 0 for none."""
     seq, workspace = _find_home(rows, cwd, "")
-    return workspace or projects.lens_around(
+    return workspace or projects.find_lens_around(
         rows, identify_directory(cwd).place if seq is None else workspaces.root_of(rows, seq)
     )
 
@@ -418,7 +420,7 @@ def find_lens(rows: Rows, cwd: str) -> int:
 def _find_home(rows: Rows, cwd: str, start: str) -> tuple[int | None, int]:
     place = identify_directory(cwd, start=start)
     seq = _find_row(rows, place)
-    return seq, projects.workspace_around(rows, place.place) if seq is None else projects.everywhere_of(rows, seq)
+    return seq, projects.find_workspace_around(rows, place.place) if seq is None else projects.everywhere_of(rows, seq)
 
 
 def find_lost_worktrees(pairs: Iterable[tuple[str, str]]) -> list[tuple[Project, Project]]:

@@ -198,7 +198,7 @@ class DatabaseSession:
         """After the last message read; at the beginning if more messages precede it than were read."""
         if state is None:
             return 0, "new"
-        if self._database.count(self._session.id, upto=state.position) > state.mtime_ns % MILLISECOND_NS:
+        if self._database.count(self._session.id, until=state.position) > state.mtime_ns % MILLISECOND_NS:
             return 0, "rewritten"
         return state.position, "grown" if self.end > state.position else "unchanged"
 
@@ -223,7 +223,7 @@ class DatabaseSession:
     def _lines_of(self, ident: str, at: int, before: tuple[str, int] | None) -> list[bytes | None]:
         """A message as a line, and its unreadable parts as further lines; [] if it was taken back just now."""
         try:
-            message = self._database.message(ident, at=at, before=before, most=MAX_LINE_BYTES)
+            message = self._database.message(ident, at=at, before=before, limit=MAX_LINE_BYTES)
         except TooLarge:
             return [None]
         if message is None:
@@ -240,7 +240,7 @@ class DatabaseSession:
         info = self._path.stat()
         return FileState(
             path=name, device=info.st_dev, inode=info.st_ino, position=position, head="",
-            mtime_ns=pack_written_ns(position, self._database.count(self._session.id, upto=position)), bad_lines=bad_lines,
+            mtime_ns=pack_written_ns(position, self._database.count(self._session.id, until=position)), bad_lines=bad_lines,
         )  # fmt: skip
 
 

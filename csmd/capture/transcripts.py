@@ -145,7 +145,7 @@ class Sink:
     def _write_turn(self, rows: Rows, turn: Turn, marks: Marks, now: str) -> bool:
         key = self._store.hash_key
         if turn.answers:
-            tools = sessions.tools_called(rows, turn.answers)
+            tools = sessions.list_tools_called(rows, turn.answers)
             if not self._adapter.may_answer(tools, turn.is_pick):
                 return False
         _note_tampered(rows, turn, key)
@@ -231,7 +231,7 @@ def read_transcript(store: Store, path: Path, options: ReadOptions) -> ReadRepor
         source = remove_purged(redact(wire.clean(str(path)), Counter()), tombstones.purged_marks(rows, store.hash_key))[
             0
         ]
-        return name, cursors.file_state(rows, name), source
+        return name, cursors.find_file_state(rows, name), source
 
     name, cursor, source = store.read(read_cursor)
     with contextlib.ExitStack() as opened_files:

@@ -17,8 +17,8 @@ from csmd.privacy.fingerprints import PURGED, remove_purged
 from csmd.privacy.redaction import KNOWN_AGAIN
 from csmd.store import tombstones
 from csmd.store.core import Store
-from csmd.store.late_secrets import keep_secrets_out
 from csmd.store.sqlite import Rows
+from csmd.store.stored_secrets import keep_secrets_out
 from csmd.text import tokens
 
 
@@ -192,7 +192,8 @@ def _find_purged_turns(rows: Rows, turns: list[Turn], key: bytes) -> set[str]:
     if not tombstones.has_kind(rows, "turn"):
         return set()
     names = {
-        turn.uuid: tombstones.turn_names(turn.uuid, turn.stream, tokens.keyed_hash(turn.text, key)) for turn in turns
+        turn.uuid: tombstones.list_turn_names(turn.uuid, turn.stream, tokens.keyed_hash(turn.text, key))
+        for turn in turns
     }
     purged = tombstones.purged_names(
         rows, "turn", [name for turn_names in names.values() for name in turn_names], key=key

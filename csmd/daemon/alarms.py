@@ -246,12 +246,12 @@ class Alarms:
         def read_state(
             rows: Rows,
         ) -> tuple[list[SessionWithoutEvents], list[UnreportedSession], list[tuple[int, str, str]]]:
-            unreported = events.unreported_sessions(rows)
-            live = events.sessions_without_events(
+            unreported = events.list_unreported_sessions(rows)
+            live = events.list_sessions_without_events(
                 rows, began=began, lively=to_iso(now - timedelta(seconds=LIVE_S)),
                 answered=to_iso(now - timedelta(seconds=ANSWER_SETTLE_S)), now=to_iso(now),
             )  # fmt: skip
-            return live, unreported, events.latest_events(rows, CLAUDE.host) if live or unreported else []
+            return live, unreported, events.list_latest_events(rows, CLAUDE.host) if live or unreported else []
 
         live, unreported, latest = store.read(read_state)
         judged = folders if live or unreported else []

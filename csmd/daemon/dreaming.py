@@ -320,7 +320,7 @@ class Dreaming:
         history = store.read(lambda rows: dreams.list_dreams(rows, limit=dreams.NO_LIMIT))
         days, hours = settings.dream_keep_days, settings.dream_every_h
         old = dream_undo.find_expired(history, now=self.now(), keep_days=days, every_h=hours)
-        while store.write(lambda rows: dreams.delete_actions(rows, old, most=FORGET_BATCH)):
+        while store.write(lambda rows: dreams.delete_actions(rows, old, limit=FORGET_BATCH)):
             yield
         yield
 
@@ -356,17 +356,17 @@ class Dreaming:
         done, undone = dreams.find_latest(rows), dreams.find_latest(rows, state="undone")
         latest = next(iter(dreams.list_dreams(rows, limit=1)), None)
         last_at, tier_max = done.begun_at if done else "", self._context.config.settings.dream_tier_max
-        crowded = dreams.crowded_tiers(rows, most=tier_max) if tier_max else []
+        crowded = dreams.list_crowded_tiers(rows, limit=tier_max) if tier_max else []
         return GateFacts(
             now=self._now(),
             last_at=last_at,
             failed_at=latest.ended_at if latest and latest.state == "failed" else "",
-            waiting_at=dreams.waiting_since(rows, after=last_at, now=self.now()),
+            waiting_at=dreams.find_waiting_since(rows, after=last_at, now=self.now()),
             # Unless a later one is done.
             undone_at=undone.undone_at if undone and last_at <= undone.undone_at else "",
-            first_at=dreams.first_session(rows),
-            sessions=dreams.sessions_since(rows, self._count_from(last_at)),
-            last_turn=dreams.last_turn(rows),
+            first_at=dreams.find_first_session_time(rows),
+            sessions=dreams.count_sessions_since(rows, self._count_from(last_at)),
+            last_turn=dreams.find_last_turn_time(rows),
             crowded=tuple(f"{number:,} {tier} memories in {name}" for name, tier, number in crowded),
         )
 

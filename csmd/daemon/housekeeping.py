@@ -49,10 +49,10 @@ def make_backup(
 ) -> dict[str, Any]:
     """Makes a backup at `target`, or among the others and removes the oldest; returns its description."""
     database = context.config.paths.database
-    place = target or backup.backup_path(database, now=now_iso())
+    place = target or backup.make_backup_path(database, now=now_iso())
     if target is not None and is_there(target):
         raise StoreError(f"{target} exists already", hint="choose another file")
-    backup_made = backup.make_backup(database, place, stop=lambda: context.is_stopping, note=note)
+    backup_made = backup.make_backup(database, place, stop=lambda: context.is_stopping, report_progress=note)
     removed = 0 if target else backup.delete_old_backups(database, keep=context.config.settings.backup_keep)
     return {"path": str(backup_made.path), "bytes": backup_made.bytes, "counts": backup_made.counts, "removed": removed}
 
@@ -61,10 +61,10 @@ def _is_backup_due(context: Context, database: Path, hours: int) -> bool:
     """Whether the database has changed and the newest backup (without one, the database) is old enough."""
     newest = next(iter(backup.list_backups(database)), None)
     if newest is None:
-        since = context.store.read(activity.created_at)
+        since = context.store.read(activity.find_creation_time)
         made_at = datetime.fromisoformat(since) if since else datetime.now(UTC)
     else:
-        made_at = backup.time_in_name(newest) or datetime.fromtimestamp(0, UTC)
+        made_at = backup.parse_time_in_name(newest) or datetime.fromtimestamp(0, UTC)
         written = (database, database.with_name(f"{database.name}-wal"))
         if max(path.stat().st_mtime for path in written if is_there(path)) <= newest.stat().st_mtime:
             return False
@@ -117,7 +117,7 @@ def drop_expired(store: Store, settings: Settings, *, now: datetime) -> bool:
 
 
 def _measure_room(rows: Rows, settings: Settings) -> text_retention.Room:
-    return text_retention.room_used(rows, limit=settings.storage_max_mb * BYTES_PER_MB)
+    return text_retention.measure_room(rows, limit=settings.storage_max_mb * BYTES_PER_MB)
 
 
 def describe_retention(rows: Rows, settings: Settings, counters: dict[str, int]) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def describe_retention(rows: Rows, settings: Settings, counters: dict[str, int])
         "conversation_turns_dropped": counters.get(text_retention.DROPPED_TURNS_COUNTER, 0),
         "tool_outputs_dropped": counters.get(text_retention.DROPPED_COUNTER, 0),
         "tool_output_bytes_dropped": counters.get(text_retention.DROPPED_BYTES_COUNTER, 0),
-        "tokens_saved": compactions.tokens_saved(rows),
+        "tokens_saved": compactions.sum_tokens_saved(rows),
     }
 
 
@@ -200,7 +200,7 @@ class HourlyLog:
         if now < self._next:
             return False
         self._next = now + HOUR_S
-        counts = store.read(lambda rows: {**activity.counters(rows), **activity.counts(rows)})
+        counts = store.read(lambda rows: {**activity.read_counters(rows), **activity.counts(rows)})
         previous, since = self._counts, self._since
         self._counts, self._since = counts, f"{datetime.now(UTC).astimezone():%H:%M}"
         if previous is None:

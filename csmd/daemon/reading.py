@@ -136,7 +136,7 @@ def sweep_transcripts(context: Context, *, full: bool) -> int:
     """Finds the transcripts that have grown, all of them if `full`, else those of the last hour; returns how many."""
     if not full:
         since = time.time_ns() - LIVE_S * 1_000_000_000
-        live = context.store.read(lambda rows: cursors.file_positions(rows, since=since, most=MAX_LIVE_TRANSCRIPTS))
+        live = context.store.read(lambda rows: cursors.file_positions(rows, since=since, limit=MAX_LIVE_TRANSCRIPTS))
         grown = [
             file
             for path in live

@@ -27,7 +27,7 @@ from csmd.errors import BadInput, Damaged, StoreError
 from csmd.exclusions import PauseFile
 from csmd.paths import file_of_transcript
 from csmd.privacy.redaction import choose_words
-from csmd.store import activity, backup, files, integrity, migrate, recovery, search, sqlite
+from csmd.store import activity, backup, files, integrity, recovery, schema_migrations, search, sqlite
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
@@ -83,10 +83,10 @@ def _rebuild(
     with ExitStack() as opened:
         sound = backup.find_newest_sound(config.paths.database)
         readable = recovery.open_damaged(scratch, sound=sound) if scratch.is_file() else None
-        if readable and migrate.is_at_last_legacy_migration(Rows(readable)):
+        if readable and schema_migrations.is_at_last_legacy_migration(Rows(readable)):
             # The answers and dreams of an earlier version are in tables that are gone since.
             readable.close()
-            if not migrate.migrate_copy(scratch, now=now_iso()):
+            if not schema_migrations.migrate_copy(scratch, now=now_iso()):
                 unread_parts.append("answers and dreams of an earlier version could not be carried over")
             readable = recovery.open_damaged(scratch, sound=None)
         damaged = Rows(opened.enter_context(closing(readable))) if readable else None
@@ -112,8 +112,8 @@ def _rebuild(
         report["transcripts"] = len(paths)
         return new
     with closing(Store(new, now=now_iso())) as store:  # reopened, because its key has changed
-        last = store.read(search.last_turn_seq)
-        for project, directory in store.read(recovery.nameless_projects):
+        last = store.read(search.find_last_turn_seq)
+        for project, directory in store.read(recovery.list_nameless_projects):
             place = Places("").of(directory)
             store.write(partial(recovery.name_project, seq=project, project=place))
         if failed := _read_transcripts(config, store, paths, note):
@@ -134,11 +134,11 @@ def _rebuild(
 def _open_backup(sound: Path, workshop: Path) -> Iterator[Rows]:
     """Opens a backup, or an upgraded copy of one from an earlier version."""
     with sqlite.open_rows(sound, readonly=True) as rows:
-        if not migrate.is_at_last_legacy_migration(rows):
+        if not schema_migrations.is_at_last_legacy_migration(rows):
             yield rows
             return
     copy = _copy_database(sound, workshop / "backup")
-    migrate.migrate_copy(copy, now=now_iso())
+    schema_migrations.migrate_copy(copy, now=now_iso())
     with sqlite.open_rows(copy, readonly=True) as rows:
         yield rows
 
@@ -196,7 +196,7 @@ def restore(
     with open_workshop(config) as workshop:
         chosen = backup.find_newest_sound(database) if source == "latest" else Path(source)
         if chosen is None:
-            raise BadInput(f"there is no usable backup in {backup.backup_folder(database)}", hint="csmd repair")
+            raise BadInput(f"there is no usable backup in {backup.get_backup_directory(database)}", hint="csmd repair")
         if not chosen.is_file():
             raise BadInput(f"{chosen}: no such file", hint="`csmd backup list` shows the backups")
         note("copying", 0, 0)

@@ -135,8 +135,9 @@ def _write_days(stages: Stages, force: bool) -> int:
 
 def _judge_uses(stages: Stages, _: bool) -> int:
     """Judges only receipts whose time is over: later ones may still be used."""
-    answered, still, over = map(iso_before, (usage.LAG_S, usage.STILL_S, usage.OVER_S))
-    return usage.step(stages.store, answered=answered, still=still, over=over)
+    delays = usage.STORE_DELAY_S, usage.PROMPT_IDLE_S, usage.SESSION_IDLE_S
+    answered, idle, start_idle = map(iso_before, delays)
+    return usage.judge_due_receipts(stages.store, answered=answered, idle=idle, start_idle=start_idle)
 
 
 def _tag_topics(stages: Stages, force: bool) -> int:
@@ -223,7 +224,7 @@ class Stages:
 
     @staticmethod
     def _active_sessions(rows: Rows) -> dict[int, int]:
-        return cursors.sessions_at_work(rows, quiet_before=iso_before(QUIET_S["stage"]))
+        return cursors.list_sessions_at_work(rows, quiet_before=iso_before(QUIET_S["stage"]))
 
     def pace(self, force: bool) -> cursors.Pace:
         """The sessions to be processed whole; with `force` also active ones, up to their turns at the task's begin."""
@@ -382,7 +383,10 @@ class Stages:
         before = iso_before(PROVISIONAL_TIMEOUT_S)
         for _ in range(MAX_PROVISIONAL_BATCHES):
             find_expired = partial(
-                provisional_turns.expired_provisional, before=before, after=self._provisional, most=PROVISIONAL_BATCH
+                provisional_turns.list_expired_provisional,
+                before=before,
+                after=self._provisional,
+                limit=PROVISIONAL_BATCH,
             )
             expired, self._provisional = self.store.read(find_expired)
             if expired:

@@ -28,11 +28,11 @@ from csmd.store import (
     activity,
     client_versions,
     files,
-    found_secrets,
     keys,
     receipts,
     sessions,
     speaker_reviews,
+    stored_secrets,
     turns,
     vectors,
 )
@@ -86,7 +86,7 @@ def describe_transcripts(rows: Rows, on_disk: DiskState) -> dict[str, Any]:
         "days": usual_days,
         "by_directory": on_disk.days,
         "by_project": {root: number for root, number in on_disk.by_project.items() if number != usual_days},
-        "sessions": len(sessions.transcript_paths(rows)),
+        "sessions": len(sessions.list_transcript_paths(rows)),
         # Without a session that just started: the assistant writes its transcript a moment later.
         "gone": sessions.count_with_transcript(rows, on_disk.missing),
     }
@@ -102,10 +102,10 @@ MAX_LIVE_SESSIONS = 5
 
 def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime, key: bytes) -> dict[str, Any]:
     """The store's figures at `now`; `model` is the embedding model's identity. StoreError if it cannot be read."""
-    counters, elsewhere, path_read = activity.counters(rows), client_versions.list_other_directories(rows), [""]
-    counted = activity.totals_by_host(rows)
+    counters, elsewhere, path_read = activity.read_counters(rows), client_versions.list_other_directories(rows), [""]
+    counted = activity.list_totals_by_host(rows)
     roots = [root for _, root, *_ in activity.project_counts(rows)[:MAX_PROJECTS]]
-    paths, folders = sessions.transcript_paths(rows), [str(folder) for folder in config.assistant_dirs]
+    paths, folders = sessions.list_transcript_paths(rows), [str(folder) for folder in config.assistant_dirs]
     disk_state = machine.run_bounded(
         lambda: (
             read_disk(folders, roots, paths, path_read),
@@ -118,20 +118,20 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
     figures = housekeeping.describe_retention(rows, config.settings, counters)
     return {
         "waiting": vectors.count_waiting(rows, vectors.find_model(rows, model)) if model else 0,
-        "counts": activity.tallied_counts(rows),
-        "memories": _count_memories(activity.memories_by_gate_and_tier(rows)),
+        "counts": activity.read_tallies(rows),
+        "memories": _count_memories(activity.count_by_gate_and_tier(rows)),
         "counters": counters,
-        "corrected": speaker_reviews.corrected_speakers(rows, counters),
-        "not_english": is_mostly_not_english(turns.latest_prompts(rows, limit=MAX_PROMPTS)),
+        "corrected": speaker_reviews.count_corrected_speakers(rows, counters),
+        "not_english": is_mostly_not_english(turns.list_latest_prompts(rows, limit=MAX_PROMPTS)),
         "prompts": _prompts_json(*sessions.count_typed(rows, latest=MAX_PROMPT_SESSIONS)),
-        "last_event": activity.last_event_times(rows),
-        "last_read": activity.last_read_at(rows),
+        "last_event": activity.list_last_event_times(rows),
+        "last_read": activity.find_last_read_time(rows),
         "live": list_live_sessions(rows, since=to_iso(now - timedelta(seconds=LIVE_S)), limit=MAX_LIVE_SESSIONS),
         "projects": [
             {"root": root, "name": title, "sessions": number, "memories": count, "last": last}
             for _, root, title, number, count, last in activity.project_counts(rows)
         ],
-        "told": asdict(receipts.usage_since(rows, to_iso(now - WEEK))),
+        "told": asdict(receipts.sum_usage_since(rows, to_iso(now - WEEK))),
         "transcripts": describe_transcripts(rows, disk_state[0]) if disk_state else None,
         "storage": {
             **figures,
@@ -146,7 +146,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
             *([] if disk_state else [f"{path_read[0]}: its file system does not answer (`df` shows which one hangs)"]),
             *housekeeping.list_retention_warnings(rows, config.settings),
             *assistants_in_use.list_client_warnings(clients, config),
-            *secret_scan.list_secret_warnings(found_secrets.found_secrets(rows)),
+            *secret_scan.list_secret_warnings(stored_secrets.found_secrets(rows)),
         ],
     }
 
@@ -255,8 +255,8 @@ def _list_problems(context: Context, watch: Watch, *, since: str) -> list[str]:
     problems = [f"database: {store.damage}; nothing is taken in, hooks spool ({REPAIR_HINT})"] if store.damage else []
     problems += [redact(f"{what}: {trouble}", Counter()) for what, trouble in sorted(context.trouble.items())]
     record = keys.read_record(context.config.paths.home)
-    if (record is not None and record.wanted) != store.is_encrypted:
-        verb = "on" if record is not None and record.wanted else "off"
+    if (record is not None and record.encrypts_new_files) != store.is_encrypted:
+        verb = "on" if record is not None and record.encrypts_new_files else "off"
         problems.append(f"encryption: it was interrupted; `csmd encrypt {verb}` finishes it")
     if watch.trouble:
         problems.append(watch.trouble)

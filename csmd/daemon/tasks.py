@@ -21,14 +21,14 @@ from csmd.daemon.instruction_refresh import InstructionRefresh
 from csmd.daemon.stages import Stages
 from csmd.daemon.task_steps import Batches, repeat_batches, seconds_since
 from csmd.daemon.team_exchange import TeamExchange
-from csmd.embedding import models, token_counter
+from csmd.embedding import installed_models, token_counter
 from csmd.errors import ConfigError, EmbeddingUnavailable, StoreError
 from csmd.extraction import statements
 from csmd.memory_export import export_file, record_schema
 from csmd.paths import is_file
 from csmd.recall import threads
-from csmd.store import activity, exports, files, found_secrets, late_secrets, tombstones, vectors
-from csmd.store.found_secrets import FoundSecrets
+from csmd.store import activity, exports, files, stored_secrets, tombstones, vectors
+from csmd.store.stored_secrets import FoundSecrets
 from csmd.text import tokens
 
 #: How long a task works before others have their turn.
@@ -110,15 +110,15 @@ class Tasks:
             self._commits = store.commits
             seen, self._secrets, self._late_secrets = store.read(
                 lambda rows: (
-                    found_secrets.rules_of_latest_scan(rows),
-                    found_secrets.found_secrets(rows),
-                    late_secrets.sessions_with_late_secrets(rows),
+                    stored_secrets.read_rules_of_latest_scan(rows),
+                    stored_secrets.found_secrets(rows),
+                    stored_secrets.sessions_with_late_secrets(rows),
                 )
             )
             self._is_scanned = seen == tokens.keyed_hash(context.rules, store.hash_key)
             context.withholds = not self._is_scanned or self._secrets is not None
         secrets = self._secrets
-        if not self._is_scanned and not store.read(found_secrets.holds_text):
+        if not self._is_scanned and not store.read(stored_secrets.holds_text):
             secret_scan.record_scan(context, {}, {})
         elif not self._is_scanned:
             self._order(Task(kind="scan", is_own=True))
@@ -152,7 +152,7 @@ class Tasks:
         paths: list[str] = []
         if result is None:
             result, paths = yield from import_task.read_transcripts(context, task)
-        if context.store.read(late_secrets.sessions_with_late_secrets):
+        if context.store.read(stored_secrets.sessions_with_late_secrets):
             yield from secret_scan.remove_late_secrets(context, task)
         self._instructions.sweep()
         # A sync has read every transcript by now; an import has read only files elsewhere.
@@ -203,22 +203,28 @@ def _use_model(context: Context, stages: Stages, task: Task) -> Work:
     config, name = context.config, str(task.order.get("name", ""))
     yield {"step": "copying"}
     try:
-        directory = models.add_model(Path(task.path), config.paths.models, name=name or config.settings.embed_model)
+        directory = installed_models.add_model(
+            Path(task.path), config.paths.models, name=name or config.settings.embed_model
+        )
         is_counting = token_counter.take_from(config.paths.models, task.path) or token_counter.take_installed(
             config.paths.models
         )
     finally:
         if Path(task.path) == config.paths.fetched_model:  # a temporary copy, also if the client has stopped waiting
             shutil.rmtree(task.path, ignore_errors=True)
-    models.choose_model(config.paths.models, name)
-    context.embedder.use(directory)
+    installed_models.choose_model(config.paths.models, name)
+    context.embedder.switch_model(directory)
     yield {"step": "loading"}
     try:
         dim = len(context.embedder.embed(["a first text"], deadline_s=MODEL_LOAD_TIMEOUT_S)[0])
     except EmbeddingUnavailable as error:
         raise ConfigError(f"the model in {task.path} does not load: {error.what}", hint=error.hint) from error
     stages.restart()
-    return {"model": models.model_identity(directory), "dim": dim, "tokens": "counted" if is_counting else "estimated"}
+    return {
+        "model": installed_models.model_identity(directory),
+        "dim": dim,
+        "tokens": "counted" if is_counting else "estimated",
+    }
 
 
 def _back_up(context: Context, task: Task) -> Work:

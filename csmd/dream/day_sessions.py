@@ -48,11 +48,11 @@ def read_session(
     def is_of_day(at: str) -> bool:
         return day is None or (bool(at) and to_local(at).date() == day)
 
-    is_forgotten = stored_days.session_forgets(rows, ending.id, key=key)
+    is_forgotten = stored_days.make_forgotten_test(rows, ending.id, key=key)
     versions = digests.of_session(rows, ending.session_seq)
     digest = versions[-1] if versions else None
     items: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    for kind, text, number, at in digests.dated_items(rows, digest.seq) if digest else ():
+    for kind, text, number, at in digests.list_dated_items(rows, digest.seq) if digest else ():
         # Open ends belong to the day on which the session ended, its subject to each day.
         if kind == "goal" or is_of_day(ending.last_at if kind in ("open", "failing") else at):
             items[kind].append((text, number))
@@ -61,12 +61,12 @@ def read_session(
         return tuple(text for text, _ in items[kind] if not is_forgotten(text))
 
     closed = journal.list_closed(rows)
-    stated = memories.stated_in_session(rows, ending.session_seq)
+    stated = memories.list_stated_in_session(rows, ending.session_seq)
     stated = [memory for memory in stated if visibility.is_injectable(memory) and is_of_day(memory.created_at)]
     gotchas = session_contents.list_gotchas(rows, ending.session_seq, limit=MAX_GOTCHAS)
     make_path = partial(session_facts.make_project_path, cwd=ending.cwd, root=ending.root)
     changes = [(make_path(text), number) for text, number in items["file"]]
-    times = [to_local(at) for at in session_contents.turn_times(rows, ending.session_seq)]
+    times = [to_local(at) for at in session_contents.list_turn_times(rows, ending.session_seq)]
     open_ends = (end for end in texts("open") if last_sessions.open_id(ending.id, end) not in closed)
     return Session(
         id=ending.id,
@@ -108,12 +108,14 @@ def _read_deviations(
     corrections = session_contents.list_corrections(rows, session)
     tools: dict[str, str] = {}
     rejections: Counter[str] = Counter()
-    for kind, tool, call, beginning, at in session_contents.tool_traffic(rows, session, characters=RESULT_CHARACTERS):
+    for kind, tool, call, beginning, at in session_contents.list_tool_traffic(
+        rows, session, characters=RESULT_CHARACTERS
+    ):
         if kind == "tool_call":
             tools[call] = tool
         elif tool_calls.classify_result(beginning) == "rejected" and is_of_day(at):
             rejections[tools.get(call) or "a tool"] += 1
-    taken_back = sum(map(is_of_day, session_contents.rewound_prompts(rows, session)))
+    taken_back = sum(map(is_of_day, session_contents.list_rewound_prompts(rows, session)))
     return [
         *(text for text, at in corrections if is_of_day(at) and not is_forgotten(text)),
         *(f"turned down: {tool}, {amount(times, 'time')}" for tool, times in rejections.items()),
@@ -123,7 +125,7 @@ def _read_deviations(
 
 def _read_modes(rows: Rows, session: int, to_local: ToLocal, is_of_day: Callable[[str], bool]) -> list[str]:
     """Returns each mode of a session with the local time of its first prompt."""
-    modes = groupby(session_contents.prompt_modes(rows, session), key=lambda row: row[1])
+    modes = groupby(session_contents.list_prompt_modes(rows, session), key=lambda row: row[1])
     changes = [next(prompts) for _, prompts in modes]
     return [f"{to_local(at):%Y-%m-%d %H:%M} {mode}" for at, mode in changes if is_of_day(at)]
 
@@ -145,7 +147,7 @@ def read_day(
     # A local day lies within these days of UTC.
     since, until = (f"{day + timedelta(days=days)}T00:00:00.000Z" for days in (-1, 2))
     projects: dict[int, list[tuple[Ending, Session]]] = defaultdict(list)
-    for ending in stored_days.endings_between(rows, since=since, until=until, projects=places):
+    for ending in stored_days.list_endings_between(rows, since=since, until=until, projects=places):
         if to_local(ending.started_at).date() <= day <= to_local(ending.last_at).date():
             session = read_session(rows, ending, to_local, key=key, day=day)
             if not is_left_out(ending.root, ending.cwd):

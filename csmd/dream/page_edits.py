@@ -82,7 +82,7 @@ class EditTransaction:
         self._rows, self._page, self._places, self._others, self._now, self._key = rows, page, places, others, now, key
         self._path = path = page.row.path
         names = list_page_words(directory, path)
-        calls = stored_pages.calls_naming(rows, names, inside=directory, since=page.row.at)
+        calls = stored_pages.find_calls_naming(rows, names, inside=directory, since=page.row.at)
         # The latest tool call that may have written the page since csmd did.
         self._call = next(
             (call for call in calls if may_write(call.tool, call.text, call.cwd, directory=directory, path=path)), None
@@ -218,7 +218,7 @@ class EditTransaction:
 
     def _ask(self, kind: CandidateKind, project: int, fingerprint: str, **values: Any) -> None:
         """Asks a person about a line."""
-        ident = candidates.candidate_id(kind, project, fingerprint, self._now)
+        ident = candidates.make_candidate_id(kind, project, fingerprint, self._now)
         question = Candidate(
             id=ident, kind=kind, source=candidates.PAGE, project_seq=project, fingerprint=fingerprint,
             created_at=self._now, updated_at=self._now, status="needs_review", **values,

@@ -421,7 +421,7 @@ def count_facts(rows: Rows, project: int) -> list[Fact]:
     facts = count_commands(packet_rows.latest_packets(rows, projects=[project], limit=MAX_PACKETS), project)
     errors = [
         FailedCommand(error.fingerprint, error.command, error.message,
-               turns.failure_turns(rows, error.error_seq, project, limit=MAX_TURNS))
+               turns.list_failure_turns(rows, error.error_seq, project, limit=MAX_TURNS))
         for error in failures.list_errors(rows, [project], limit=MAX_ERRORS)
         if error.command
     ]  # fmt: skip

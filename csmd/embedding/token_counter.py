@@ -1,7 +1,6 @@
-"""Counts tokens as tiktoken's cl100k does, by its ranks, which are found without a network and stored next to the
-models.
+"""Counts tokens as tiktoken's cl100k does, by its file of ranks, which is stored next to the models.
 
-Several Python packages contain the file with the ranks. It is data and identified by its hash; the packages' code is
+Several Python packages contain the file, so no network is needed. It is data and identified by its hash; the packages' code is
 never run. For another tokenizer change the names and the hash of the ranks and the encoding in `load`.
 """
 
@@ -16,6 +15,8 @@ from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+from csmd.embedding.installed_models import replace_file
 
 CL100K_URL = "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken"
 CL100K_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
@@ -33,7 +34,7 @@ Counter = Callable[[str], int]
 
 
 def ranks_file(models: Path) -> Path:
-    """The file of ranks, by the directory of models."""
+    """Returns the file of ranks, by the directory of models."""
     return models / "tiktoken" / CL100K_FILE
 
 
@@ -46,10 +47,7 @@ def write(models: Path, data: bytes) -> None:
     """Writes the file of ranks, readable by the user alone."""
     target = ranks_file(models)
     target.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-    part = target.with_name(f"{target.name}.part")
-    part.write_bytes(data)
-    part.chmod(0o600)
-    part.replace(target)
+    replace_file(target, data)
 
 
 def take_from(models: Path, source: str, *, sha256: str = CL100K_SHA256) -> bool:
@@ -65,7 +63,7 @@ def take_from(models: Path, source: str, *, sha256: str = CL100K_SHA256) -> bool
 
 
 def take_installed(models: Path) -> bool:
-    """Copies the ranks from one of PACKAGES installed in csmd's environment; returns whether they are there now."""
+    """Copies the ranks from one of PACKAGES installed in csmd's environment; returns whether the file exists now."""
     return ranks_file(models).is_file() or any(take_from(models, package) for package in PACKAGES)
 
 
@@ -89,7 +87,7 @@ def load(ranks: Path, *, sha256: str = CL100K_SHA256) -> Counter | None:
 
 
 def load_lazily(ranks: Path) -> Counter:
-    """A counter that loads `ranks` (0.4 s, 48 MB) for the first text; it returns -1 while the file is missing."""
+    """Returns a counter that loads `ranks` (0.4 s, 48 MB) at the first text; -1 while the file is missing."""
     loaded: list[Counter] = []
 
     def count(text: str) -> int:

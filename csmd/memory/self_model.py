@@ -13,7 +13,7 @@ from csmd.knowledge import Candidate, Evidence
 from csmd.memory import session_links, work_outcomes
 from csmd.memory.session_links import Link, SessionFacts
 from csmd.memory.work_outcomes import DigestItem, Drift, StoredEnding, WorkEnding
-from csmd.store import candidates, cursors, digests, outcome_rows, projects, session_link_rows
+from csmd.store import candidates, cursors, digests, projects, session_link_rows, work_outcome_rows
 from csmd.store.core import Store
 from csmd.store.digests import RECOUNT_SUBJECT, SELF_STAGE
 from csmd.store.session_link_rows import Behind
@@ -36,7 +36,7 @@ class _Evaluation(NamedTuple):
 
 def step(store: Store, *, now: str) -> int:
     """Evaluates the next digests; returns the number of sessions, 0 if none waits. `now` dates warnings."""
-    waiting = store.read(lambda rows: session_link_rows.sessions_to_compare(rows, limit=BATCH))
+    waiting = store.read(lambda rows: session_link_rows.list_sessions_to_compare(rows, limit=BATCH))
     by_project: dict[int, list[Behind]] = {}
     for session in waiting:
         by_project.setdefault(session.project_seq, []).append(session)
@@ -49,7 +49,7 @@ def step(store: Store, *, now: str) -> int:
 
 def _save(rows: Rows, new: Sequence[Behind], evaluation: _Evaluation) -> None:
     for session, endings, at in evaluation.endings:
-        outcome_rows.replace_outcomes(rows, session, endings, at=at)
+        work_outcome_rows.replace_outcomes(rows, session, endings, at=at)
     for session, links in evaluation.links:
         session_link_rows.replace_links(rows, session, links, LINK_KINDS)
     for session_behind in new:
@@ -60,11 +60,11 @@ def _save(rows: Rows, new: Sequence[Behind], evaluation: _Evaluation) -> None:
 def _evaluate(rows: Rows, project: int, new: Sequence[Behind]) -> _Evaluation:
     """Computes the endings of new sessions, and the links of those and of all later ones."""
     new_seqs = {session.session_seq for session in new}
-    starts = session_link_rows.session_starts(rows, sorted(new_seqs))
+    starts = session_link_rows.list_session_starts(rows, sorted(new_seqs))
     since, until = _shift_day(min(starts), -SPAN_DAYS), _shift_day(max(starts), SPAN_DAYS)
-    sessions = session_link_rows.digests_of_project(rows, project, since=since, until=until)
+    sessions = session_link_rows.list_digests_of_project(rows, project, since=since, until=until)
     items: dict[int, list[DigestItem]] = {int(digest): [] for *_, digest, _ in sessions}
-    for digest, *item in session_link_rows.items_of(rows, list(items)):
+    for digest, *item in session_link_rows.list_items_of(rows, list(items)):
         items[int(digest)].append(DigestItem(*item))
     days = sorted(projects.active_days(rows, project))
     endings: list[tuple[int, list[WorkEnding], str]] = []
@@ -74,14 +74,14 @@ def _evaluate(rows: Rows, project: int, new: Sequence[Behind]) -> _Evaluation:
             SessionFacts(
                 seq=seq, id=ident, started_at=started_at, last_at=last_at, day=bisect_right(days, started_at[:10]),
                 since=_shift_day(started_at, -SPAN_DAYS), things=_group_items(items[digest]),
-                shares=dict(session_link_rows.sessions_sharing_turns(rows, seq)),
+                shares=dict(session_link_rows.list_sessions_sharing_turns(rows, seq)),
                 errors={item.text: (item.state, item.uuid) for item in items[digest] if item.kind == "error"},
             )
         )  # fmt: skip
         if seq in new_seqs:
             endings.append((seq, work_outcomes.find_endings(outcome, items[digest]), started_at))
     transcripts = sorted({name for session in around for name in session.of("transcript")})
-    captured = session_link_rows.stored_sessions(rows, transcripts)
+    captured = session_link_rows.filter_stored_sessions(rows, transcripts)
     first = min((session.order for session in around if session.seq in new_seqs), default=None)
     later = [session for session in around if first is not None and session.order >= first]
     links = [(session.seq, session_links.find_links(session, around, captured=captured)) for session in later]
@@ -122,7 +122,7 @@ def _update_warnings(store: Store, now: str) -> int:
                 stored = waiting.pop(warning.fingerprint, None)
                 if stored and stored.text == warning.text and {*warning.evidence} <= {*stored.evidence}:
                     continue  # the same warning waits already
-                ident = candidates.candidate_id(warning.kind, project, warning.fingerprint, now)
+                ident = candidates.make_candidate_id(warning.kind, project, warning.fingerprint, now)
                 candidates.put_candidate(rows, replace(warning, id=ident))
             for outdated in waiting.values():
                 candidates.set_status(rows, outdated, "done", now=now)
@@ -135,8 +135,10 @@ def _update_warnings(store: Store, now: str) -> int:
 def _find_drifts(rows: Rows) -> list[tuple[int, list[Drift]]]:
     """Returns (project, its drifts) of each project with endings or warnings."""
     drifts = []
-    for project in sorted({*outcome_rows.projects_with_outcomes(rows), *outcome_rows.projects_with_warning(rows)}):
-        endings = [StoredEnding(*row) for row in outcome_rows.read_outcomes(rows, projects=[project])]
+    for project in sorted(
+        {*work_outcome_rows.list_projects_with_outcomes(rows), *candidates.list_projects_with_warning(rows)}
+    ):
+        endings = [StoredEnding(*row) for row in work_outcome_rows.read_outcomes(rows, projects=[project])]
         drifts.append((project, work_outcomes.find_drifts(endings)))
     return drifts
 

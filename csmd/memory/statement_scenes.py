@@ -48,8 +48,10 @@ def find_outdated(
     if not last_statements:
         return {}
     first = min(statement.ordinal for statement in last_statements.values())
-    edits = list(_parse_edits(memory_scenes.file_changes_of(rows, session_seq, after=first, upto=upto, most=MAX_EDITS)))
-    prompts = memory_scenes.prompts_of(rows, session_seq, upto=upto)
+    edits = list(
+        _parse_edits(memory_scenes.list_file_changes(rows, session_seq, after=first, until=upto, limit=MAX_EDITS))
+    )
+    prompts = memory_scenes.list_prompts(rows, session_seq, until=upto)
     changes, _ = _read_changes(rows, session_seq, upto=upto)
     ordinals = [prompt.ordinal for prompt in prompts]
     claims = [_to_claim(statement, prompt_texts, ordinals) for statement in last_statements.values()]
@@ -87,12 +89,12 @@ def _text_field(value: Any, name: str) -> str:
 
 def find_changed_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> dict[int, Scene]:
     """Returns the scenes of a session's memories that differ from the stored ones, NO_SCENE for a lost one."""
-    stated = memory_scenes.stated_by_session(rows, session_seq, ident, upto=upto)
-    stored_scenes = memory_scenes.scenes_of_session(rows, ident)
+    stated = memory_scenes.list_stated_by_session(rows, session_seq, ident, until=upto)
+    stored_scenes = memory_scenes.map_scenes_of_session(rows, ident)
     if not stated and not stored_scenes:
         return {}
     changes, is_whole = _read_changes(rows, session_seq, upto=upto)
-    scenes = statement_context.find_scenes(stated, changes, memory_scenes.prompts_of(rows, session_seq, upto=upto))
+    scenes = statement_context.find_scenes(stated, changes, memory_scenes.list_prompts(rows, session_seq, until=upto))
     scenes = _drop_forgotten(rows, session_seq, scenes, key=key)
     return {
         seq: scene
@@ -104,7 +106,7 @@ def find_changed_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, 
 
 def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, key: bytes) -> dict[int, Scene]:
     """Drops scenes that quote forgotten text, or a turn about people."""
-    project, _ = memory_scenes.scene_directories(rows, session_seq)
+    project, _ = memory_scenes.find_scene_directories(rows, session_seq)
     personal = statement_rows.list_personal_turns(rows, session_seq)
     allowed: dict[int, Scene] = {}
     for seq, scene in scenes.items():
@@ -119,8 +121,10 @@ def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, k
 
 def _read_changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
     """Reads a session's last file changes, in order; returns them and whether they are complete and readable."""
-    calls = memory_scenes.file_changes_of(rows, session_seq, upto=upto, most=MAX_EDITS, characters=MAX_CALL_CHARACTERS)
-    _, roots = memory_scenes.scene_directories(rows, session_seq)
+    calls = memory_scenes.list_file_changes(
+        rows, session_seq, until=upto, limit=MAX_EDITS, characters=MAX_CALL_CHARACTERS
+    )
+    _, roots = memory_scenes.find_scene_directories(rows, session_seq)
     paths = [(call, read_file_path(call.input_start)) for call in calls]
     is_whole = len(calls) < MAX_EDITS and all(path for _, path in paths)
     changes = [Change(call.uuid, call.ordinal, _relative_path(path, roots), call.at, call.anew) for call, path in paths]

@@ -77,7 +77,7 @@ class Query:
         nearest: dict[int, float] = {}
         if self.vector is not None:
             vector, model = self.vector
-            hits = vectors.vector_hits(rows, kind, model, vector, projects=self.places, limit=self.limit)
+            hits = vectors.find_vector_hits(rows, kind, model, vector, projects=self.places, limit=self.limit)
             for seq, _, _, distance in hits:
                 nearest[int(seq)] = max(nearest.get(int(seq), -1.0), ranking.cosine(distance))
         return nearest
@@ -204,7 +204,7 @@ def weigh_terms(rows: Rows, query: Query, degraded: list[str]) -> SearchTerms:
     try:
         # No deadline of its own, which takes a thread: each count stops at MAX_COUNTED_ROWS.
         for term in counts:
-            counts[term] = fulltext.count_rows_with(rows, "passage", term, most=MAX_COUNTED_ROWS)
+            counts[term] = fulltext.count_rows_with(rows, "passage", term, limit=MAX_COUNTED_ROWS)
     except DeadlineExceeded:
         degraded.append("words: counting stopped at the deadline of the read")
     return SearchTerms(
@@ -220,7 +220,7 @@ def read_pool(rows: Rows, query: Query, degraded: list[str]) -> Pool:
     """Reads the scores of a question from the indexes and applies its filters."""
     pool = Pool()
     try:
-        with rows.within(rows.share(LEXICAL_S) if query.terms or query.literal else None):
+        with rows.deadline(rows.limit_seconds(LEXICAL_S) if query.terms or query.literal else None):
             if query.literal:
                 _search_literal(rows, query, pool, degraded)
             elif query.terms:
@@ -230,7 +230,7 @@ def read_pool(rows: Rows, query: Query, degraded: list[str]) -> Pool:
     except DeadlineExceeded:
         degraded.append("words: search stopped at its deadline")
     try:
-        with rows.within(rows.share(VECTOR_S) if query.vector else None):
+        with rows.deadline(rows.limit_seconds(VECTOR_S) if query.vector else None):
             pool.passages.meaning = query.search_vectors(rows, "passage")
             pool.memories.meaning = query.search_vectors(rows, "memory")
     except DeadlineExceeded:
@@ -243,7 +243,7 @@ def read_pool(rows: Rows, query: Query, degraded: list[str]) -> Pool:
 
 
 def _search_literal(rows: Rows, query: Query, pool: Pool, degraded: list[str]) -> None:
-    passage_seqs, memory_seqs, is_whole = fulltext.literal_hits(
+    passage_seqs, memory_seqs, is_whole = fulltext.find_literal_hits(
         rows, query.literal, projects=query.places, limit=query.limit
     )
     pool.passages.words = {seq: 1 / rank for rank, seq in enumerate(passage_seqs, 1)}
@@ -254,7 +254,7 @@ def _search_literal(rows: Rows, query: Query, pool: Pool, degraded: list[str]) -
 
 def find_origins(rows: Rows, pool: Pool, others: Collection[int] = ()) -> dict[int, tuple[int, int]]:
     """Returns (turn, session) of each passage of the pool and of `others`."""
-    return passages.passage_places(rows, sorted(pool.passages.seqs.union(others)))
+    return passages.map_passage_keys(rows, sorted(pool.passages.seqs.union(others)))
 
 
 # --- selection
@@ -262,7 +262,7 @@ def find_origins(rows: Rows, pool: Pool, others: Collection[int] = ()) -> dict[i
 
 def _find_stating_passages(rows: Rows, best: Sequence[int], places: Sequence[int] | None) -> list[tuple[int, int]]:
     """Returns (memory, passage of a turn that states it) of the best memories, by row keys."""
-    turns = search.stating_turns(rows, best, projects=places) if best else []
+    turns = search.list_stating_turns(rows, best, projects=places) if best else []
     passages_of = passages.passages_of_turns(rows, sorted({turn for _, turn in turns}))
     return [(memory, seq) for memory, turn in turns for seq in passages_of.get(turn, ())]
 
@@ -305,7 +305,7 @@ def _read_contexts(
     sessions = {origins[seq][1] for seq in read}
     shared = {seq: ranking.shared_rarity(passage.text, terms) for seq, passage in read.items()}
     in_sessions = {seq: origin for seq, origin in origins.items() if origin[1] in sessions}
-    lengths = passages.passage_lengths(rows, sessions, most=ranking.BEST_OF_SESSION)
+    lengths = passages.count_passages_of_sessions(rows, sessions, limit=ranking.BEST_OF_SESSION)
     return _measure_contexts(Scores(shared, meaning), in_sessions, lengths)
 
 
@@ -333,7 +333,7 @@ def read_cosines(
     missing = [seq for seq in seqs if seq > 0 and seq not in cosines]
     if query.vector is not None and missing:
         vector, model = query.vector
-        measured = vectors.distances(rows, "passage", model, vector, missing)
+        measured = vectors.compute_distances(rows, "passage", model, vector, missing)
         cosines |= {seq: ranking.cosine(distance) for seq, distance in measured.items()}
     return cosines
 

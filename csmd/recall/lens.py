@@ -37,7 +37,7 @@ def make_weight(rows: Rows, lens: Lens | None) -> WeightOf | None:
     if lens is None:
         return None
     projects: set[int | str] = {lens.seq, *lens.projects, *lens.projects.values()}
-    tagged_ids = workspaces.lens_topic_ids(rows, lens.seq)
+    tagged_ids = workspaces.list_lens_topic_ids(rows, lens.seq)
     topics = [stems for topic in lens.topics if (stems := tokens.content_stems(topic))]
 
     @cache

@@ -30,8 +30,8 @@ def instructions_filter(rows: Rows, places: Sequence[int], session_id: str) -> C
     host = adapter_of_session(session_id).host
     for place in filter(None, places):
         texts = [
-            instruction_rows.instruction_texts(rows, [merged], host)
-            for merged in sorted(projects.with_merged(rows, place))
+            instruction_rows.list_instruction_texts(rows, [merged], host)
+            for merged in sorted(projects.find_merged_projects(rows, place))
         ]
         indexes.append([index_sentences(tuple(some)) for some in texts if some])
     return lambda statement: any(of_place and all(index.says(statement) for index in of_place) for of_place in indexes)

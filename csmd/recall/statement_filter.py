@@ -47,7 +47,7 @@ class StatementFilter:
         self._asking = asking
         self._prompt = tokens.normalise(prompt)
         self._in_context = session_context.ids_in_context(rows, session_id)
-        self._since = session_context.conversation_since(rows, session_id) if session_id else ""
+        self._since = session_context.find_conversation_start(rows, session_id) if session_id else ""
         self._attention_of = attention(rows, places)
         self._near = session_context.recent_sessions(rows, places, session_id)
 
@@ -138,13 +138,13 @@ def _find_forgotten(rows: Rows, statements: Sequence[ScoredStatement], key: byte
     """Returns the keys of the statements that say what was forgotten; looks up only statements with a matching hash."""
     if not tombstones.has_kind(rows, "memory"):
         return set()
-    context = passages.surrounding_text(rows, [statement.passage for statement in statements if statement.passage])
+    context = passages.read_surrounding_text(rows, [statement.passage for statement in statements if statement.passage])
     wordings: dict[tuple[int, str], Mapping[str, bool]] = {}
     for statement in statements:
         text = statement.passage.text if statement.passage else statement.text
         of_memory = _find_wordings(statement.text) if statement.memory else {}
         wordings[statement.key] = {**_find_wordings(text, *context.get(statement.key[0], ())), **of_memory}
-    hashes = {statement_key: tombstones.hashes_of_texts(texts, key) for statement_key, texts in wordings.items()}
+    hashes = {statement_key: tombstones.hash_texts(texts, key) for statement_key, texts in wordings.items()}
     known_hashes = tombstones.match_hashes(rows, itertools.chain.from_iterable(hashes.values()))
     forgotten: set[tuple[int, str]] = set()
     for statement in statements:

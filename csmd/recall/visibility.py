@@ -40,7 +40,11 @@ def find_searchable_places(rows: Rows, project: str, *, asking: str) -> list[int
 
 def find_visible_places(rows: Rows, *, asking: str) -> list[int] | None:
     """Returns the project rows that may be seen from a directory; None if all may."""
-    return None if asking == OWNER else projects.visible_projects(rows, inside=project_identity.find_wall(rows, asking))
+    return (
+        None
+        if asking == OWNER
+        else projects.list_visible_projects(rows, inside=project_identity.find_wall(rows, asking))
+    )
 
 
 def is_visible(rows: Rows, project: int, *, asking: str) -> bool:
@@ -80,12 +84,12 @@ def is_of_other_checkout(rows: Rows, memory: Memory, *, asking: str) -> bool:
     """
     if memory.scope != "project":
         return False
-    return _is_said_of_other_checkout(rows, memory.text, lambda rows: memories.directory_of(rows, memory), asking)
+    return _is_said_of_other_checkout(rows, memory.text, lambda rows: memories.find_directory(rows, memory), asking)
 
 
 def is_quote_of_other_checkout(rows: Rows, text: str, turn_seq: int, *, asking: str) -> bool:
     """Whether a quotation from a turn is about a worktree or branch in another checkout than `asking`'s."""
-    return _is_said_of_other_checkout(rows, text, lambda rows: turns.directory_of(rows, turn_seq), asking)
+    return _is_said_of_other_checkout(rows, text, lambda rows: turns.find_directory(rows, turn_seq), asking)
 
 
 def _is_said_of_other_checkout(rows: Rows, text: str, directory: Callable[[Rows], str], asking: str) -> bool:

@@ -19,8 +19,9 @@ import apsw
 
 from csmd import wire
 from csmd.errors import BadInput, Damaged, StoreError
-from csmd.store import activity, files, migrate, sqlite
-from csmd.store.sqlite import REPAIR_HINT, Rows, apply_key, as_store_error, close_quietly, open_rows
+from csmd.store import activity, cipher, files, schema_migrations, sqlite
+from csmd.store.cipher import apply_key
+from csmd.store.sqlite import REPAIR_HINT, Rows, as_store_error, close_quietly, open_rows
 
 FOLDER = "backups"
 #: The directory in the home where a new database is made: its rename must not cross disks.
@@ -49,29 +50,31 @@ class Copy(NamedTuple):
     counts: dict[str, int]
 
 
-def backup_folder(database: Path) -> Path:
-    """The directory of a database's copies."""
+def get_backup_directory(database: Path) -> Path:
+    """Returns the directory of a database's copies."""
     return database.parent / FOLDER
 
 
-def backup_path(database: Path, *, now: str) -> Path:
-    """The path of a copy made at `now`."""
-    return backup_folder(database) / f"csmd-{_stamp(now)}.db"
+def make_backup_path(database: Path, *, now: str) -> Path:
+    """Returns the path of a copy made at `now`."""
+    return get_backup_directory(database) / f"csmd-{_format_stamp(now)}.db"
 
 
-def _stamp(now: str) -> str:
+def _format_stamp(now: str) -> str:
     return re.sub(r"[-:]|[.]\d+", "", now)
 
 
 def list_backups(database: Path) -> list[Path]:
-    """The copies of a database, the newest first, without unfinished ones and other files."""
+    """Returns the copies of a database, the newest first, without unfinished ones and other files."""
     with contextlib.suppress(OSError):
-        return sorted((path for path in backup_folder(database).iterdir() if _NAME.fullmatch(path.name)), reverse=True)
+        return sorted(
+            (path for path in get_backup_directory(database).iterdir() if _NAME.fullmatch(path.name)), reverse=True
+        )
     return []
 
 
-def time_in_name(path: Path) -> datetime | None:
-    """When a copy was made, by its name; None for another file."""
+def parse_time_in_name(path: Path) -> datetime | None:
+    """Returns when a copy was made, by its name; None for another file."""
     match = _NAME.fullmatch(path.name)
     try:
         return datetime.strptime(match.group(1), "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC) if match else None
@@ -95,7 +98,7 @@ def ignore_progress(done: int, total: int) -> None:
 
 
 def make_backup(
-    database: Path, target: Path, *, stop: Callable[[], bool] = lambda: False, note: ReportProgress = ignore_progress, vfs: str = "",
+    database: Path, target: Path, *, stop: Callable[[], bool] = lambda: False, report_progress: ReportProgress = ignore_progress, vfs: str = "",
     rows: Rows | None = None,
 ) -> Copy:  # fmt: skip
     """Copies the database as it is now to `target`, which appears complete, private and checked.
@@ -104,23 +107,23 @@ def make_backup(
     StoreError if the disk or the database refuses or `stop` returns true; Damaged if the copy, and with it the
     database, is not sound.
     """
-    folder = files.make_private(target.parent) if target.parent == backup_folder(database) else target.parent
-    if target.parent == backup_folder(database):
+    folder = files.make_private(target.parent) if target.parent == get_backup_directory(database) else target.parent
+    if target.parent == get_backup_directory(database):
         clear_unfinished(folder)
     temp = folder / f"{UNFINISHED}{os.urandom(6).hex()}"
     try:
         os.close(os.open(temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
-        expected = _copy(database, temp, stop, note, vfs, rows)
+        expected = _copy(database, temp, stop, report_progress, vfs, rows)
         actual = examine(temp, vfs=vfs)
         if actual != expected:
-            raise Damaged(f"the copy of {database} does not hold what it should", hint=REPAIR_HINT)
+            raise Damaged(f"the copy of {database} differs from the original", hint=REPAIR_HINT)
         files.flush_to_disk(temp)
         size = temp.stat().st_size
         temp.replace(target)
         files.flush_to_disk(folder)
     except OSError as error:
         raise StoreError(
-            f"{target}: {error.strerror or error}", hint="choose another place or free some space"
+            f"{target}: {error.strerror or error}", hint="choose another path or free some space"
         ) from error
     finally:
         _remove_temporary(temp)
@@ -128,7 +131,7 @@ def make_backup(
 
 
 def _copy(
-    database: Path, temp: Path, stop: Callable[[], bool], note: ReportProgress, vfs: str, rows: Rows | None
+    database: Path, temp: Path, stop: Callable[[], bool], report_progress: ReportProgress, vfs: str, rows: Rows | None
 ) -> dict[str, int]:
     """Copies page by page within one snapshot and returns the snapshot's row counts."""
     try:
@@ -144,9 +147,9 @@ def _copy(
             end.callback(backup.close, True)  # not as a context manager: apsw's raises if ending it fails
             while not backup.done:
                 if stop():
-                    raise StoreError("the daemon is stopping", hint="run it again when the daemon is up")
+                    raise StoreError("the daemon is stopping", hint="run it again when the daemon runs")
                 backup.step(PAGES_PER_STEP)
-                note(backup.page_count - backup.remaining, backup.page_count)
+                report_progress(backup.page_count - backup.remaining, backup.page_count)
             backup.finish()
             # One file: a write-ahead log next to a copy would get lost.
             copy.execute("pragma journal_mode = delete").fetchall()
@@ -164,12 +167,12 @@ def examine(path: Path, *, vfs: str = "") -> dict[str, int]:
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
     with open_rows(path, readonly=True, vfs=vfs) as rows:
-        if not migrate.is_csmd_database(rows):
+        if not schema_migrations.is_csmd_database(rows):
             raise BadInput(f"{path} is a database of another program")
-        migrate.find_pending(rows)
+        schema_migrations.find_pending(rows)
         wrong = [str(text) for (text,) in rows.all("pragma quick_check(1)") if text != "ok"]
         if wrong:
-            raise Damaged(f"{path} is damaged: {wrong[0]}", hint="try another backup: csmd backup list")
+            raise Damaged(f"{path} is damaged: {wrong[0]}", hint="try another backup: `csmd backup list` shows them")
         return activity.counts(rows)
 
 
@@ -177,30 +180,30 @@ def convert(source: Path, target: Path, *, encrypted: bool) -> None:
     """Writes `source`, which no process has open, to `target`, encrypted or plain, and compares the two."""
     os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     with open_rows(source, readonly=False, inspect_only=True) as rows:
-        sqlite.copy_into(rows.connection, target, encrypted=encrypted)
-        before = sqlite.row_counts(rows)
+        cipher.copy_into(rows.connection, target, encrypted=encrypted)
+        expected = sqlite.count_rows_by_table(rows)
     with open_rows(target, readonly=True) as rows:
         wrong = [text for (text,) in rows.all("pragma quick_check(1)") if text != "ok"]
-        if wrong or sqlite.row_counts(rows) != before:
-            raise StoreError(f"{source}: the copy does not hold what it should", hint="run `csmd repair`")
+        if wrong or sqlite.count_rows_by_table(rows) != expected:
+            raise StoreError(f"{source}: the copy differs from the original", hint="run `csmd repair`")
     files.flush_to_disk(target)
 
 
 def convert_if_needed(path: Path) -> Path:
     """Returns `path`, or a copy next to it, encrypted or plain as this home's databases are."""
-    if sqlite.is_encrypted_file(path) == sqlite.encrypts_new():
+    if cipher.is_encrypted_file(path) == cipher.encrypts_new():
         return path
     target = path.with_name("converted.db")
-    convert(path, target, encrypted=sqlite.encrypts_new())
+    convert(path, target, encrypted=cipher.encrypts_new())
     return target
 
 
 def find_newest_sound(database: Path) -> Path | None:
-    """The newest usable copy, or None."""
-    return _first_sound(list_backups(database))
+    """Returns the newest usable copy, or None."""
+    return _find_first_sound(list_backups(database))
 
 
-def _first_sound(copies: Iterable[Path]) -> Path | None:
+def _find_first_sound(copies: Iterable[Path]) -> Path | None:
     for path in copies:
         with contextlib.suppress(StoreError, BadInput):
             examine(path)
@@ -208,15 +211,15 @@ def _first_sound(copies: Iterable[Path]) -> Path | None:
     return None
 
 
-def pre_migration_path(database: Path) -> Path:
-    """The path of the copy made before a migration."""
+def make_pre_migration_path(database: Path) -> Path:
+    """Returns the path of the copy made before a migration."""
     return database.with_suffix(".before-migration.db")
 
 
 def find_newest_compatible(database: Path) -> Path | None:
-    """The newest copy that this version can use, the one from before a migration included; None if there is none."""
-    copies = [path for path in (pre_migration_path(database), *list_backups(database)) if path.is_file()]
-    return _first_sound(sorted(copies, key=lambda path: path.stat().st_mtime_ns, reverse=True))
+    """Returns the newest copy that this version can use, also one from before a migration; None if there is none."""
+    copies = [path for path in (make_pre_migration_path(database), *list_backups(database)) if path.is_file()]
+    return _find_first_sound(sorted(copies, key=lambda path: path.stat().st_mtime_ns, reverse=True))
 
 
 def delete_old_backups(database: Path, *, keep: int) -> int:
@@ -242,24 +245,24 @@ def refuse_lost_database(database: Path) -> None:
     log = database.with_name(f"{database.name}-wal")
     if list_backups(database) or (log.exists() and log.stat().st_size):
         state = "is empty" if database.exists() else "is gone"
-        raise Damaged(f"{database} {state}, and what lies beside it says that it was not", hint=REPAIR_HINT)
+        raise Damaged(f"{database} {state}, but its backups or its write-ahead log still exist", hint=REPAIR_HINT)
 
 
 def record_open_files(database: Path) -> None:
     """Records which file and log belong together, for `move_stale_log_aside`; replaces the earlier record."""
-    place = database.parent / OPEN_FILES_RECORD
-    if (inodes := _inodes(database)) is None:
-        place.unlink(missing_ok=True)
+    record_path = database.parent / OPEN_FILES_RECORD
+    if (inodes := _read_inodes(database)) is None:
+        record_path.unlink(missing_ok=True)
     else:
-        files.write_atomic(place, wire.dumps(inodes).encode(), durable=False)
+        files.write_atomic(record_path, wire.dumps(inodes).encode(), durable=False)
 
 
 def record_rescue(database: Path, copy: Path) -> None:
     """Records where the copy of a database deleted while open will be, for `restore_rescued`."""
-    place = database.parent / OPEN_FILES_RECORD
-    files.make_private(place.parent)
-    noted = {**(files.read_json(place) or {}), "rescued": copy.name}
-    files.write_atomic(place, wire.dumps(noted).encode(), durable=False)
+    record_path = database.parent / OPEN_FILES_RECORD
+    files.make_private(record_path.parent)
+    record = {**(files.read_json(record_path) or {}), "rescued": copy.name}
+    files.write_atomic(record_path, wire.dumps(record).encode(), durable=False)
 
 
 def restore_rescued(database: Path) -> Path | None:
@@ -267,10 +270,10 @@ def restore_rescued(database: Path) -> Path | None:
 
     Defects of the copy are left to `csmd repair`. The copy stays among the backups.
     """
-    noted = files.read_json(database.parent / OPEN_FILES_RECORD) or {}
-    if "rescued" not in noted or database.exists():
+    record = files.read_json(database.parent / OPEN_FILES_RECORD) or {}
+    if "rescued" not in record or database.exists():
         return None
-    copy = backup_folder(database) / str(noted["rescued"])
+    copy = get_backup_directory(database) / str(record["rescued"])
     temp = database.with_name(f"{UNFINISHED}{os.urandom(6).hex()}")
     try:
         examine(copy)
@@ -290,10 +293,16 @@ def move_stale_log_aside(database: Path, *, now: str) -> Path | None:
 
     SQLite would apply it to the new database. A daemon that exits by itself leaves no log; a killed one does.
     """
-    noted, inodes = files.read_json(database.parent / OPEN_FILES_RECORD), _inodes(database)
-    if noted is None or inodes is None or noted.get("log") != inodes["log"] or noted["database"] == inodes["database"]:
+    record = files.read_json(database.parent / OPEN_FILES_RECORD)
+    inodes = _read_inodes(database)
+    if (
+        record is None
+        or inodes is None
+        or record.get("log") != inodes["log"]
+        or record["database"] == inodes["database"]
+    ):
         return None
-    folder = files.make_private(database.parent / f"damaged-{_stamp(now)}")
+    folder = files.make_private(database.parent / f"damaged-{_format_stamp(now)}")
     for suffix in DATABASE_SUFFIXES[1:]:
         with contextlib.suppress(FileNotFoundError):
             path = database.with_name(database.name + suffix)
@@ -303,22 +312,23 @@ def move_stale_log_aside(database: Path, *, now: str) -> Path | None:
     return folder
 
 
-def _inodes(database: Path) -> dict[str, int] | None:
-    """The inodes of a database and of its log; None if one is missing."""
+def _read_inodes(database: Path) -> dict[str, int] | None:
+    """Returns the inodes of a database and of its log; None if one is missing."""
     with contextlib.suppress(FileNotFoundError):
         return {"database": database.stat().st_ino, "log": database.with_name(f"{database.name}-wal").stat().st_ino}
     return None
 
 
-def replace_database(new: Path, database: Path, aside: Path) -> None:
-    """Puts `new`, made in WORKSHOP, in the database's place; the old files are renamed to `aside` with their suffixes.
+def replace_database(new: Path, database: Path, old_copy: Path) -> None:
+    """Puts `new`, made in WORKSHOP, in the database's place; the old files are renamed to `old_copy` with their suffixes.
 
     Once READY_FILE is written, the next holder of the instance lock finishes the replacement.
     """
-    home, workshop = database.parent, database.parent / WORKSHOP
+    home = database.parent
+    workshop = database.parent / WORKSHOP
     for path in (new, new.parent, workshop, home):
         files.flush_to_disk(path)
-    names = {"new": str(new.relative_to(home)), "aside": str(aside.relative_to(home))}
+    names = {"new": str(new.relative_to(home)), "aside": str(old_copy.relative_to(home))}
     files.write_atomic(workshop / READY_FILE, wire.dumps(names).encode())
     files.flush_to_disk(workshop)
     finish_replacement(database)
@@ -331,17 +341,20 @@ def is_replacing(database: Path) -> bool:
 
 def finish_replacement(database: Path) -> None:
     """Finishes a replacement of the database, from whatever step a kill left it at, and removes the workshop."""
-    home, workshop = database.parent, database.parent / WORKSHOP
+    home = database.parent
+    workshop = database.parent / WORKSHOP
     names = files.read_json(workshop / READY_FILE)
     if names is not None and (new := home / str(names["new"])).exists():  # otherwise it is in its place already
-        aside = home / str(names["aside"])
-        for suffix in DATABASE_SUFFIXES:  # every old file: a new database must never meet another's log
-            old, target = database.with_name(database.name + suffix), aside.with_name(aside.name + suffix)
+        old_copy = home / str(names["aside"])
+        for suffix in DATABASE_SUFFIXES:  # every old file: a new database must never meet the log of another
+            old, target = database.with_name(database.name + suffix), old_copy.with_name(old_copy.name + suffix)
             if old.exists():
                 if target.exists():
-                    raise StoreError(f"{target} is where the old database is to go", hint=f"move {target} away")
+                    raise StoreError(
+                        f"{target} exists, and the old database is moved there", hint=f"move {target} away"
+                    )
                 old.replace(target)
-        files.flush_to_disk(aside.parent)
+        files.flush_to_disk(old_copy.parent)
         new.replace(database)
         files.flush_to_disk(home)
     shutil.rmtree(workshop, ignore_errors=True)

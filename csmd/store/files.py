@@ -27,6 +27,14 @@ SPOOL_LIMIT_BYTES = wire.MAX_BODY_BYTES + 1000
 SPOOL_UNFINISHED = ".tmp-"
 SPOOL_MAGIC = b"csmd-spool "
 SPOOL_VERSION = 1
+#: Longer files are left alone: nobody writes so much in a day.
+MEMORY_FILE_BYTES = 4 * 1024 * 1024
+#: Lines of one file and read that get a note each; the others share one.
+MAX_NOTES = 20
+SESSION_FILE_BYTES = 50 * 1024 * 1024
+#: A session's name is a file name.
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+SESSION_SUFFIX = ".jsonl"
 
 
 class Spooled(NamedTuple):
@@ -72,7 +80,7 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = 
 
 
 def read_json(path: Path) -> dict[str, object] | None:
-    """The JSON object in one of csmd's own files, or None if the file is missing."""
+    """Returns the JSON object in one of csmd's own files, or None if the file is missing."""
     try:
         value = wire.loads(path.read_bytes())
     except FileNotFoundError:
@@ -85,17 +93,17 @@ def read_json(path: Path) -> dict[str, object] | None:
 
 
 def spooled_paths(home: Path) -> list[Path]:
-    """The spooled events, oldest first: their names begin with the time."""
-    return sorted((path for path in _in_spool(home) if path.suffix == SPOOL_SUFFIX), key=lambda path: path.name)
+    """Returns the spooled events, oldest first: their names begin with the time."""
+    return sorted((path for path in _list_spool_files(home) if path.suffix == SPOOL_SUFFIX), key=lambda path: path.name)
 
 
 def clear_unfinished(home: Path, *, before_s: float) -> int:
-    """Removes what hooks killed while spooling left before a time (seconds since 1970); returns how many.
+    """Removes the unfinished files of hooks killed before a time (seconds since 1970); returns their number.
 
     Half an event is useless but raw text; the transcript has the whole event.
     """
     removed = 0
-    for path in _in_spool(home):
+    for path in _list_spool_files(home):
         with contextlib.suppress(OSError):
             if path.name.startswith(SPOOL_UNFINISHED) and path.lstat().st_mtime < before_s:
                 path.unlink()
@@ -103,12 +111,12 @@ def clear_unfinished(home: Path, *, before_s: float) -> int:
     return removed
 
 
-def _in_spool(home: Path) -> list[Path]:
+def _list_spool_files(home: Path) -> list[Path]:
     paths: list[Path] = []
-    for place in spool_places(home):
+    for directory in spool_places(home):
         with contextlib.suppress(OSError):
-            if _is_private(place) and (place.parent == home or _is_private(place.parent)):
-                paths += list(place.iterdir())
+            if _is_private(directory) and (directory.parent == home or _is_private(directory.parent)):
+                paths += list(directory.iterdir())
     return paths
 
 
@@ -174,7 +182,7 @@ def open_regular(path: Path, *, follow_links: bool = True) -> BinaryIO:
 
 
 def read_plain(path: Path, limit: int = -1) -> bytes | None:
-    """At most `limit` bytes of a file, None if it is missing; a NUL byte for a link and an unreadable file."""
+    """Returns at most `limit` bytes of a file, None if it is missing; a NUL byte for a link and an unreadable file."""
     try:
         if path.is_symlink():
             return b"\0"
@@ -187,7 +195,7 @@ def read_plain(path: Path, limit: int = -1) -> bytes | None:
 
 
 def read_small(path: str, limit: int = 65_536) -> str | None:
-    """The text of a small file, "" for a directory, None for a missing or special file."""
+    """Returns the text of a small file, "" for a directory, None for a missing or special file."""
     try:
         with open_regular(Path(path)) as file:
             return file.read(limit).decode("utf-8", "replace")
@@ -223,7 +231,7 @@ def is_same_file(path: str, other: str) -> bool:
 
 
 def list_names(folder: str) -> list[str]:
-    """The names in a directory; [] if there is none."""
+    """Returns the names in a directory; [] if there is none."""
     with contextlib.suppress(OSError, ValueError):
         return os.listdir(folder)  # noqa: PTH208
     return []
@@ -264,16 +272,12 @@ def clear_stale_socket(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(info.st_mode) or info.st_uid != os.getuid():
-        raise ConfigError(f"{path} is in the way and is not a socket of yours", hint=f"move {path} away")
+        raise ConfigError(f"{path} exists and is not a socket of yours", hint=f"move {path} away")
     path.unlink()
 
 
-#: Longer files are left alone: nobody writes so much in a day.
-MEMORY_FILE_BYTES = 4 * 1024 * 1024
-
-
 def read_memory_file(path: Path) -> str | None:
-    """A file's text, "" if it is missing; None if it must not be written to (a link, a device, a very long file)."""
+    """Returns a file's text, "" if it is missing; None if it must not be written to (a link, a device, a huge file)."""
     try:
         if path.is_symlink():
             return None
@@ -297,14 +301,14 @@ def write_memory_file(root: Path, path: Path, text: str) -> None:
 
 
 def list_files(folder: Path, suffix: str = "") -> list[str]:
-    """The names of the files in a folder, in order; [] if there is no folder."""
+    """Returns the names of the files in a folder, in order; [] if there is no folder."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         return sorted(path.name for path in folder.iterdir() if path.name.endswith(suffix) and path.is_file())
     return []
 
 
 def parse_yaml(text: str) -> Any:
-    """Parses YAML; None if there is none and for invalid YAML."""
+    """Parses YAML; None for an empty or invalid text."""
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError:
@@ -312,12 +316,8 @@ def parse_yaml(text: str) -> Any:
 
 
 def to_yaml(value: Any) -> str:
-    """A value as readable YAML, in its own order."""
+    """Returns a value as readable YAML, in its own order."""
     return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120))
-
-
-#: Lines of one file and read that get a note each; the others share one.
-MAX_NOTES = 20
 
 
 class QuarantineNotes:
@@ -334,7 +334,7 @@ class QuarantineNotes:
         self._now = ""
 
     def add(self, line: bytes | None, offset: int, *, reason: str, now: str) -> None:
-        """Notes a line; None for one that was too long to be read."""
+        """Records a malformed line; None for one that was too long to be read."""
         self._now = now
         if self._own >= MAX_NOTES:
             self._rest.append(offset)
@@ -346,7 +346,8 @@ class QuarantineNotes:
     def close(self) -> None:
         """Writes the note on the remaining lines."""
         if self._rest:
-            first, lines = self._rest[0], len(self._rest)
+            first = self._rest[0]
+            lines = len(self._rest)
             note: dict[str, object] = {
                 "at": self._now, "source": self._source, "lines": lines, "first_offset": first,
                 "last_offset": self._rest[-1], "reason": f"{amount(lines, 'more line')} that could not be read",
@@ -355,25 +356,19 @@ class QuarantineNotes:
             _write_note(self._directory, name, note)
 
 
-SESSION_FILE_BYTES = 50 * 1024 * 1024
-#: A session's name is a file name.
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-SESSION_SUFFIX = ".jsonl"
-
-
-def check_session_id(ident: str) -> str:
-    """Returns `ident` if a session file may have this name; raises BadInput otherwise."""
-    if not _ID.fullmatch(ident):
+def check_session_id(session_id: str) -> str:
+    """Returns `session_id` if a session file may have this name; raises BadInput otherwise."""
+    if not _ID.fullmatch(session_id):
         raise BadInput(
-            f"{ident[:60]!r} cannot be a session's name",
+            f"{session_id[:60]!r} cannot be a session's name",
             hint="use letters, digits, `.`, `_` and `-`, at most 100, beginning with a letter or digit",
         )
-    return ident
+    return session_id
 
 
-def session_file(root: Path, ident: str) -> Path | None:
-    """The file of a session in any folder, or None."""
-    name = check_session_id(ident) + SESSION_SUFFIX
+def find_session_file(root: Path, session_id: str) -> Path | None:
+    """Returns the file of a session in any folder, or None."""
+    name = check_session_id(session_id) + SESSION_SUFFIX
     return next((path for path in sorted(root.glob(f"*/{name}")) if path.is_file() and not path.is_symlink()), None)
 
 
@@ -398,13 +393,12 @@ def append_lines(path: Path, line: bytes) -> None:
         data = b"\n" * torn + line + b"\n"
         if size + len(data) > SESSION_FILE_BYTES:
             raise TooLarge(
-                f"{path.stem} holds {size} bytes, and a session file may have {SESSION_FILE_BYTES}: nothing was "
-                "written, what it holds stays",
+                f"{path.stem} has {size} bytes, and a session file may have {SESSION_FILE_BYTES}; nothing was written",
                 hint="begin another session",
             )
         try:
             if os.write(descriptor, data) != len(data):
-                raise OSError(0, "the disk took a part of the line only")
+                raise OSError(0, "only a part of the line was written")
             os.fsync(descriptor)
         except OSError as error:
             os.ftruncate(descriptor, size)
@@ -426,8 +420,8 @@ def flush_to_disk(path: Path) -> None:
         os.close(descriptor)
 
 
-def session_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a session file, an unfinished last one included; raises TooLarge if csmd cannot have written it."""
+def read_session_lines(path: Path) -> Iterator[bytes]:
+    """Yields the lines of a session file, also an unfinished last one; raises TooLarge beyond SESSION_FILE_BYTES."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > SESSION_FILE_BYTES:

@@ -6,19 +6,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from csmd.errors import SchemaTooNew, SchemaTooOld, StoreError
-from csmd.store import migrate, passages, recovery, vectors
-from csmd.store.sqlite import Rows, full_text_tables, open_rows
+from csmd.store import passages, recovery, schema_migrations, vectors
+from csmd.store.sqlite import Rows, list_full_text_tables, open_rows
 from csmd.text.display import amount
 
+#: SQLite's settings of the file and of the connection.
+_PRAGMAS = ("application_id", "user_version", "journal_mode", "synchronous", "page_size", "page_count", "freelist_count",
+            "auto_vacuum", "secure_delete", "foreign_keys")  # fmt: skip
 
-def _difference_query(counted: str, kept: str) -> str:
-    """The number of rows that differ between two counts; a row of zeros counts as missing."""
+
+def _make_difference_query(counted: str, kept: str) -> str:
+    """Returns the number of rows that differ between two counts; a row of zeros counts as missing."""
     numbers = {"graph_counts": "memories + topics + sessions + tagged + produced", "link_counts": "number"}[kept]
     rows = f"select * from {kept} where {numbers} <> 0"  # noqa: S608
-    return (
-        f"select (select count(*) from (select * from {counted} except {rows})) + "  # noqa: S608
-        f"(select count(*) from ({rows} except select * from {counted}))"
-    )
+    return f"""select (select count(*)
+        from (select * from {counted} except {rows})) + (select count(*) from ({rows} except select * from {counted}))"""  # noqa: S608
 
 
 #: Problem -> the query that counts its rows.
@@ -26,10 +28,9 @@ _PROBLEM_COUNTS = {
     "turns: {} in no session's order": (
         "select count(*) from turns t where not exists (select 1 from session_turn st where st.turn_seq = t.seq)"
     ),
-    "session_turn: {} with a turn past the last of its session": (
-        "select count(*) from sessions s where exists "
-        "(select 1 from session_turn st where st.session_seq = s.seq and (st.ordinal > s.turns or st.ordinal < 1))"
-    ),
+    "session_turn: {} with a turn past the last of its session": """select count(*)
+        from sessions s where exists (select 1
+        from session_turn st where st.session_seq = s.seq and (st.ordinal > s.turns or st.ordinal < 1))""",
     "sessions: {} with an end before the beginning": "select count(*) from sessions where last_at < started_at",
     "memories: {} without a source turn": (
         "select count(*) from memories m where not exists (select 1 from provenance p where p.memory_seq = m.seq)"
@@ -37,8 +38,8 @@ _PROBLEM_COUNTS = {
     "counters: {} below zero": "select count(*) from counters where value < 0",
     "cursors: {} below zero": "select count(*) from cursors where position < 0",
     "files: {} with a position below zero": "select count(*) from files where position < 0",
-    "graph_counts: {} projects with a wrong count": _difference_query("graph_counted", "graph_counts"),
-    "link_counts: {} relationships with a wrong count": _difference_query("links_counted", "link_counts"),
+    "graph_counts: {} projects with a wrong count": _make_difference_query("graph_counted", "graph_counts"),
+    "link_counts: {} relationships with a wrong count": _make_difference_query("links_counted", "link_counts"),
 }
 
 
@@ -88,7 +89,7 @@ def check_hashes(rows: Rows) -> list[str]:
 def check_indexes(rows: Rows) -> list[str]:
     """Lists the problems of the full-text indexes and vectors."""
     problems: list[str] = []
-    for table in full_text_tables(rows):
+    for table in list_full_text_tables(rows):
         try:
             rows.run(f"insert into {table} ({table}, rank) values ('integrity-check', 1)")  # noqa: S608
         except StoreError as error:
@@ -101,13 +102,8 @@ def check_indexes(rows: Rows) -> list[str]:
         return [*problems, f"vectors: {error.what}"]
 
 
-#: SQLite's settings of the file and of the connection.
-_PRAGMAS = ("application_id", "user_version", "journal_mode", "synchronous", "page_size", "page_count", "freelist_count",
-            "auto_vacuum", "secure_delete", "foreign_keys")  # fmt: skip
-
-
 def describe_database(rows: Rows) -> dict[str, dict[str, Any]]:
-    """The database without content: columns and row counts of each table, migrations, SQLite's settings."""
+    """Returns the database without content: columns and row counts of each table, migrations, SQLite's settings."""
     tables: dict[str, Any] = {}
     for (table,) in rows.all("select name from sqlite_schema where type = 'table' and rootpage > 0 order by name"):
         columns = rows.column("select name from pragma_table_info(:table)", table=table)
@@ -135,9 +131,9 @@ def inspect(path: Path) -> Inspection:
         return Inspection([f"the database {'is empty' if path.exists() else 'is gone'}"])
     try:
         with open_rows(path, readonly=False) as rows:
-            if not migrate.is_csmd_database(rows):
+            if not schema_migrations.is_csmd_database(rows):
                 return Inspection(["the file is a database of another program"])
-            is_behind = bool(migrate.find_pending(rows))
+            is_behind = bool(schema_migrations.find_pending(rows))
             structure = check_structure(rows)
             if not structure and not rows.has("meta", key="hash_key"):
                 structure = ["the key of the hashes is missing"]
@@ -156,7 +152,7 @@ def mend_indexes(path: Path) -> bool:
     try:
         with open_rows(path, readonly=False) as rows:
             with rows.transaction(write=True):
-                for table in full_text_tables(rows):
+                for table in list_full_text_tables(rows):
                     if table != passages.INDEX:
                         rows.run(f"insert into {table} ({table}) values ('rebuild')")  # noqa: S608
                 passages.rebuild_index(rows)

@@ -1,6 +1,6 @@
 """The journal: what a person's answer or a dream's action changed, as change sets that can be undone.
 
-A change set holds an image of each memory, candidate and goal before and after the act, and the text of each file that it
+A change set holds a snapshot of each memory, candidate and goal before and after the act, and the text of each file that it
 wrote. `csmd.memory.undo` restores the rows of one, `csmd.dream.dream_undo` the files.
 """
 
@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 from csmd import wire
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import row_images, tombstones
+from csmd.store import memory_snapshots, tombstones
 from csmd.store.belief_changes import DREAM
-from csmd.store.row_images import Image
-from csmd.store.sqlite import Rows, columns, in_keys
+from csmd.store.memory_snapshots import Snapshot
+from csmd.store.row_values import columns
+from csmd.store.sqlite import Rows, in_keys
 from csmd.store.tombstones import ROWS_PER_PASS
 
 #: Who gave an answer.
@@ -31,6 +32,9 @@ DONE = "done"
 GOAL = "goal"
 #: What a person did that cannot be undone.
 FORGET = "forget"
+_UNDONE = "and c.undone_at <> '' and f.kept = ''"
+#: A string of JSON.
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 class ChangeSet(NamedTuple):
@@ -61,8 +65,8 @@ class ChangedRow(NamedTuple):
     """
 
     seq: int
-    was: Image
-    then: Image
+    was: Snapshot
+    then: Snapshot
     kept: str = ""
 
 
@@ -91,11 +95,18 @@ def record_answer(
 
     `item` is what the answer is about, "" for the resulting memory.
     """
-    made, changed = _carry_out(rows, act, ())
+    result_id, changed = _carry_out(rows, act, ())
     number = rows.number("select coalesce(max(seq), 0) from change_sets") + 1
-    ident = "a" + hashlib.sha256(f"{number}:{item or made}:{kind}:{now}".encode()).hexdigest()[:10]
+    answer_id = "a" + hashlib.sha256(f"{number}:{item or result_id}:{kind}:{now}".encode()).hexdigest()[:10]
     seq = rows.insert_keyed(
-        "change_sets", id=ident, by_whom=by, kind=kind, item=item or made, made=made, project_seq=project, at=now
+        "change_sets",
+        id=answer_id,
+        by_whom=by,
+        kind=kind,
+        item=item or result_id,
+        made=result_id,
+        project_seq=project,
+        at=now,
     )
     _record_rows(rows, seq, changed)
     return _where(rows, "c.seq = :seq", seq=seq)[0]
@@ -145,12 +156,12 @@ def _insert_action(
     )
 
 
-def _carry_out(rows: Rows, act: Callable[[], Any], items: Iterable[str]) -> tuple[Any, list[tuple[Image, Image]]]:
+def _carry_out(rows: Rows, act: Callable[[], Any], items: Iterable[str]) -> tuple[Any, list[tuple[Snapshot, Snapshot]]]:
     """Carries out an act; returns its result and each row that it changed, before and after it.
 
-    If it changes other rows than `items`, it is rolled back, their images are taken, and it is carried out again.
+    If it changes other rows than `items`, it is rolled back, their snapshots are taken, and it is carried out again.
     """
-    was = {image.item: image for image in row_images.take_images(rows, items)}
+    was = {image.item: image for image in memory_snapshots.take_snapshots(rows, items)}
     rows.connection.execute("savepoint act")
     with _watch(rows) as touched:
         result = act()
@@ -158,16 +169,16 @@ def _carry_out(rows: Rows, act: Callable[[], Any], items: Iterable[str]) -> tupl
     if has_deleted or not idents <= was.keys():
         rows.connection.execute("rollback to act")
         idents |= _find_touched(rows, touched)[0]
-        was |= {image.item: image for image in row_images.take_images(rows, sorted(idents - was.keys()))}
+        was |= {image.item: image for image in memory_snapshots.take_snapshots(rows, sorted(idents - was.keys()))}
         result = act()
     rows.connection.execute("release act")
-    now = row_images.take_images(rows, was)
-    return result, [(was[image.item], image) for image in now if row_images.differs(was[image.item], image)]
+    now = memory_snapshots.take_snapshots(rows, was)
+    return result, [(was[image.item], image) for image in now if memory_snapshots.differs(was[image.item], image)]
 
 
 @contextmanager
 def _watch(rows: Rows) -> Iterator[Mapping[str, set[int]]]:
-    """Collects the row keys that are inserted, updated or deleted meanwhile, by table."""
+    """Collects the row keys that the block inserts, updates or deletes, by table."""
     touched: dict[str, set[int]] = defaultdict(set)
     rows.connection.set_update_hook(lambda _, __, table, key: touched[table].add(key))
     try:
@@ -181,23 +192,23 @@ def _find_touched(rows: Rows, touched: Mapping[str, set[int]]) -> tuple[set[str]
 
     The second value says whether a touched one does not exist.
     """
-    idents = [
-        ident
+    items = [
+        item
         for table in _JOURNALED
-        for ident in rows.column(f"select id from {table} where {in_keys('seq', touched.get(table, ()))}")  # noqa: S608
+        for item in rows.column(f"select id from {table} where {in_keys('seq', touched.get(table, ()))}")  # noqa: S608
     ]
-    has_deleted = len(idents) < sum(len(touched.get(table, ())) for table in _JOURNALED)
+    has_deleted = len(items) < sum(len(touched.get(table, ())) for table in _JOURNALED)
     audited = f"select memory_id from belief_changes where {in_keys('seq', touched.get('belief_changes', ()))}"  # noqa: S608
-    return {*idents, *rows.column(audited)}, has_deleted
+    return {*items, *rows.column(audited)}, has_deleted
 
 
-def _record_rows(rows: Rows, set_seq: int, changed: Iterable[tuple[Image, Image]]) -> None:
+def _record_rows(rows: Rows, set_seq: int, changed: Iterable[tuple[Snapshot, Snapshot]]) -> None:
     for was, then in changed:
         before, after = (
             (was, then) if not (was.state and then.state) else (was.without_receipts(), then.without_receipts())
         )
-        images = {"text": before.text, "state": _dump(before.state), "more": _dump(before.more)}
-        images |= {"text_after": after.text, "state_after": _dump(after.state), "more_after": _dump(after.more)}
+        images = {"text": before.text, "state": _dump(before.state), "more": _dump(before.details)}
+        images |= {"text_after": after.text, "state_after": _dump(after.state), "more_after": _dump(after.details)}
         rows.insert("changed_rows", set_seq=set_seq, item=was.item, **images)
 
 
@@ -212,26 +223,26 @@ def _where(rows: Rows, condition: str, **values: Any) -> list[ChangeSet]:
     return rows.read(ChangeSet, f"select {_COLUMNS} from change_sets c where {condition}", **values)  # noqa: S608
 
 
-def change_set(rows: Rows, seq: int) -> ChangeSet:
+def read_change_set(rows: Rows, seq: int) -> ChangeSet:
     """Returns a change set by its row key."""
     return _where(rows, "c.seq = :seq", seq=seq)[0]
 
 
-def last_answer(rows: Rows, *, projects: Sequence[int] | None, ident: str = "") -> ChangeSet | None:
+def find_last_answer(rows: Rows, *, projects: Sequence[int] | None, item_id: str = "") -> ChangeSet | None:
     """Returns the latest answer of a person in these projects (None: in all) that is not undone; None if there is none.
 
-    With `ident` the answer with that id, or else the latest about that item, a rule's or an assistant's included.
+    With `item_id` the answer with that id, or else the latest about that item, a rule's or an assistant's included.
     """
     answers = _where(
         rows,
-        "c.dream_seq is null and (c.id = :id or (c.undone_at = '' and (c.item = :id or (:id = '' and c.by_whom = 'person')))) "
-        f"and {in_keys('c.project_seq', projects)} order by c.seq desc limit 1",
-        id=ident,
+        f"""c.dream_seq is null and (c.id = :id or (c.undone_at = '' and (c.item = :id or (:id = ''
+            and c.by_whom = 'person')))) and {in_keys("c.project_seq", projects)} order by c.seq desc limit 1""",
+        id=item_id,
     )
     return answers[0] if answers else None
 
 
-def answers_given_with(rows: Rows, answer: ChangeSet) -> list[ChangeSet]:
+def list_answers_given_with(rows: Rows, answer: ChangeSet) -> list[ChangeSet]:
     """Returns the answers about an answer's item that were given at its time and not undone, the latest first."""
     condition = "c.item = :item and c.at = :at and c.undone_at = '' order by c.seq desc"
     return _where(rows, condition, item=answer.item, at=answer.at)
@@ -256,61 +267,53 @@ def count_actions(rows: Rows, dream: int) -> dict[str, int]:
 
 def changed_rows(rows: Rows, set_seq: int) -> list[ChangedRow]:
     """Returns the memories, candidates and goals that a change set changed."""
-    sql = (
-        "select seq, item, kept, text, state, more, text_after, state_after, more_after from changed_rows "
-        "where set_seq = :seq order by seq"
-    )
+    sql = """select seq, item, kept, text, state, more, text_after, state_after, more_after
+        from changed_rows where set_seq = :seq order by seq"""
     changed = []
     for key, item, kept, text, state, more, text_after, state_after, more_after in rows.all(sql, seq=set_seq):
-        was, then = _image(item, text, state, more), _image(item, text_after, state_after, more_after)
-        if "version" in then.state and not then.more:
-            then = row_images.image_of_version(rows, was, then.state["version"])
+        was, then = _parse_snapshot(item, text, state, more), _parse_snapshot(item, text_after, state_after, more_after)
+        if "version" in then.state and not then.details:
+            then = memory_snapshots.rebuild_snapshot(rows, was, then.state["version"])
         changed.append(ChangedRow(key, was, then, kept))
     return changed
 
 
-def _image(item: str, text: str, state: str, more: str) -> Image:
-    return Image(item, text, wire.loads(state) if state else {}, wire.loads(more) if more else {})
+def _parse_snapshot(item: str, text: str, state: str, more: str) -> Snapshot:
+    return Snapshot(item, text, wire.loads(state) if state else {}, wire.loads(more) if more else {})
 
 
-def files_of_set(rows: Rows, set_seq: int) -> list[ChangedFile]:
+def list_files_of_set(rows: Rows, set_seq: int) -> list[ChangedFile]:
     """Returns the files that a change set wrote."""
-    return _files(rows, "f.set_seq = :seq", seq=set_seq)
+    return _read_files(rows, "f.set_seq = :seq", seq=set_seq)
 
 
-def _files(rows: Rows, condition: str, **values: Any) -> list[ChangedFile]:
+def _read_files(rows: Rows, condition: str, **values: Any) -> list[ChangedFile]:
     """Returns the files `f` of change sets `c` that fulfil a condition, in the order of writing."""
-    sql = (
-        "select f.seq, f.path, case when f.was_there = 1 then f.before end, case when f.is_there = 1 then f.after end, "  # noqa: S608
-        f"f.kept from changed_files f join change_sets c on c.seq = f.set_seq where {condition} order by f.seq"
-    )
+    sql = f"""select f.seq,
+        f.path, case when f.was_there = 1 then f.before end, case when f.is_there = 1 then f.after end, f.kept
+        from changed_files f join change_sets c on c.seq = f.set_seq where {condition} order by f.seq"""  # noqa: S608
     return rows.read(ChangedFile, sql, **values)
 
 
-_UNDONE = "and c.undone_at <> '' and f.kept = ''"
-
-
-def paths_written(rows: Rows, dreams: Sequence[int], *, undone_only: bool = False) -> list[str]:
+def list_paths_written(rows: Rows, dreams: Sequence[int], *, undone_only: bool = False) -> list[str]:
     """Returns the files that some dreams wrote; with `undone_only` those that are to be restored."""
     undone = _UNDONE if undone_only else ""
-    return rows.column(
-        "select distinct f.path from change_sets c join changed_files f on f.set_seq = c.seq "  # noqa: S608
-        f"where {in_keys('c.dream_seq', dreams)} {undone} order by f.path"
-    )
+    sql = f"""select distinct f.path from change_sets c
+        join changed_files f on f.set_seq = c.seq where {in_keys("c.dream_seq", dreams)} {undone} order by f.path"""  # noqa: S608
+    return rows.column(sql)
 
 
-def file_history(rows: Rows, dreams: Sequence[int], path: str, *, undone_only: bool = False) -> list[ChangedFile]:
+def list_file_history(rows: Rows, dreams: Sequence[int], path: str, *, undone_only: bool = False) -> list[ChangedFile]:
     """Returns the writes of a file by some dreams, in order; with `undone_only` those that are to be restored."""
     undone = _UNDONE if undone_only else ""
-    return _files(rows, f"f.path = :path and {in_keys('c.dream_seq', dreams)} {undone}", path=path)
+    return _read_files(rows, f"f.path = :path and {in_keys('c.dream_seq', dreams)} {undone}", path=path)
 
 
-def undone_candidates(rows: Rows) -> frozenset[str]:
+def list_undone_candidates(rows: Rows) -> frozenset[str]:
     """Returns the candidates that dreams put into the queue and that were taken out of it by an undo."""
-    return rows.distinct(
-        "select distinct r.item from change_sets c join changed_rows r on r.set_seq = c.seq "
-        "where c.kind = 'raise' and c.undone_at <> ''"
-    )
+    sql = """select distinct r.item
+        from change_sets c join changed_rows r on r.set_seq = c.seq where c.kind = 'raise' and c.undone_at <> ''"""
+    return rows.distinct(sql)
 
 
 # --- undoing
@@ -336,7 +339,7 @@ def mark_undone(rows: Rows, change: ChangeSet, *, now: str) -> None:
 
 
 def mark_file(rows: Rows, file: ChangedFile, *, kept: str, now: str) -> None:
-    """Records that a file is to be restored, or why it stays as it is."""
+    """Records that a file is to be restored, or why it is kept."""
     rows.update("changed_files", file.seq, kept=kept)
     sql = "update change_sets set undone_at = :at where seq = (select set_seq from changed_files where seq = :seq)"
     rows.run(sql, at="" if kept else now, seq=file.seq)
@@ -347,19 +350,18 @@ def undo_results(rows: Rows, dreams: Sequence[int]) -> list[tuple[str, str, bool
 
     The item of an action that a purge erased is "".
     """
-    return rows.all(
-        "select d.id, coalesce(r.item, f.path, ''), f.seq is not null, coalesce(r.kept, f.kept, '') "  # noqa: S608
-        "from dreams d join change_sets c on c.dream_seq = d.seq left join changed_rows r on r.set_seq = c.seq "
-        f"left join changed_files f on f.set_seq = c.seq where {in_keys('d.seq', dreams)} "
-        "order by d.seq desc, c.seq desc, r.seq, f.seq"
-    )
+    sql = f"""select d.id, coalesce(r.item, f.path, ''), f.seq is not null, coalesce(r.kept, f.kept, '')
+        from dreams d join change_sets c on c.dream_seq = d.seq
+        left join changed_rows r on r.set_seq = c.seq left join changed_files f on f.set_seq = c.seq
+        where {in_keys("d.seq", dreams)} order by d.seq desc, c.seq desc, r.seq, f.seq"""  # noqa: S608
+    return rows.all(sql)
 
 
 # --- purging
 
 
 def erase_images(rows: Rows, set_seq: int) -> int:
-    """Erases the images and the words of a change set: a half undo is none. Returns how many images."""
+    """Erases the snapshots and words of a change set, since half an undo is useless; returns the number of snapshots."""
     rows.update("change_sets", set_seq, reason=PURGED, evidence="")
     return rows.delete("changed_rows", set_seq=set_seq)
 
@@ -370,17 +372,17 @@ def erase_project(rows: Rows, project: int) -> None:
 
 
 def purge_answers(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """A pass of a purge: deletes the images of every answer from before the latest purge: none can be undone."""
+    """Deletes the snapshots of every answer from before the latest purge, which cannot be undone; a pass of a purge."""
     del key, after
-    gone = rows.run(
-        "delete from changed_rows where set_seq in (select seq from change_sets where dream_seq is null and at <= "
-        "(select max(created_at) from tombstones where kind in ('text', 'turn', 'session', 'project', 'file')))"
-    )
-    return None, gone
+    sql = """delete from changed_rows where set_seq in (select seq
+        from change_sets where dream_seq is null and at <= (select max(created_at)
+        from tombstones where kind in ('text', 'turn', 'session', 'project', 'file')))"""
+    deleted = rows.run(sql)
+    return None, deleted
 
 
 def purge_actions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """A pass of a purge: erases dreams' actions on what a purged turn, session or project said, and their files.
+    """Erases dreams' actions on what a purged turn, session or project said, and their files; a pass of a purge.
 
     It is unknown which files told of these actions, so no file from before the purge is kept to be restored.
     """
@@ -389,30 +391,24 @@ def purge_actions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     since = rows.value("select max(created_at) from tombstones where kind in ('turn', 'session', 'project', 'file')")
     if since is None:
         return None, 0
-    gone = 0
+    deleted = 0
     if after == 0:
         written = "delete from changed_files where set_seq in (select seq from change_sets where at <= :since)"
-        gone = rows.run(written, since=since)
-    sql = (
-        "select r.seq, r.set_seq, c.project_seq, c.at, c.evidence, r.state, r.more, r.state_after, r.more_after "
-        "from changed_rows r join change_sets c on c.seq = r.set_seq where r.seq > :after order by r.seq limit :limit"
-    )
-    images = rows.all(sql, after=after, limit=ROWS_PER_PASS)
-    projects = tombstones.purged_projects(rows, key)
-    sources = [(row[1], row[3] <= projects.get(row[2], ""), _find_names(row[4], row[5:])) for row in images]
+        deleted = rows.run(written, since=since)
+    sql = """select r.seq, r.set_seq, c.project_seq, c.at, c.evidence, r.state, r.more, r.state_after, r.more_after
+        from changed_rows r join change_sets c on c.seq = r.set_seq where r.seq > :after order by r.seq limit :limit"""
+    snapshot_rows = rows.all(sql, after=after, limit=ROWS_PER_PASS)
+    projects = tombstones.find_purged_projects(rows, key)
+    sources = [(row[1], row[3] <= projects.get(row[2], ""), _find_names(row[4], row[5:])) for row in snapshot_rows]
     names = [*{name for *_, some in sources for name in some}]
     purged = tombstones.purged_names(rows, "turn", names, key=key)
     purged |= tombstones.purged_names(rows, "session", names, key=key)
     for seq in {change for change, as_whole, some in sources if as_whole or some & purged.keys()}:
-        gone += erase_images(rows, seq)
-    return (images[-1][0] if images else None), gone
-
-
-#: A string of JSON.
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+        deleted += erase_images(rows, seq)
+    return (snapshot_rows[-1][0] if snapshot_rows else None), deleted
 
 
 def _find_names(evidence: str, images: Iterable[str]) -> set[str]:
-    """Every string in an action's evidence and images (JSON) that may name a turn or a session."""
+    """Returns every string in an action's evidence and snapshots (JSON) that may name a turn or a session."""
     strings = [*evidence.split(), *(text for image in images for text in _STRING.findall(image))]
     return {name for text in strings for name in (text, text.partition("/")[0])}

@@ -37,19 +37,16 @@ NearPair = tuple[int, int, float]
 
 def find_memory_model(rows: Rows) -> int:
     """Returns the newest model that has vectors of memories; 0 for none."""
-    return rows.number(
-        "select m.seq from vector_models m where exists (select 1 from vectors v where v.kind = 'memory' "
-        "and v.model_seq = m.seq) order by m.seq desc limit 1"
-    )
+    sql = """select m.seq from vector_models m where exists (select 1
+        from vectors v where v.kind = 'memory' and v.model_seq = m.seq) order by m.seq desc limit 1"""
+    return rows.number(sql)
 
 
 def read_signs(rows: Rows, model: int, seqs: Sequence[int]) -> Signs:
     """Returns the signs of a model's vectors of some memories."""
-    sql = (
-        "select v.row_seq, c.code from vectors v join memories m on m.seq = v.row_seq join vector_codes c "  # noqa: S608
-        "on c.model_seq = v.model_seq and c.kind = v.kind and c.project_seq = m.project_seq and c.seq = v.seq "
-        f"where v.kind = 'memory' and v.row_seq {IS_LISTED} and v.model_seq = :model order by v.row_seq, v.seq"
-    )
+    sql = f"""select v.row_seq, c.code from vectors v join memories m on m.seq = v.row_seq join vector_codes c
+        on c.model_seq = v.model_seq and c.kind = v.kind and c.project_seq = m.project_seq and c.seq = v.seq
+        where v.kind = 'memory' and v.row_seq {IS_LISTED} and v.model_seq = :model order by v.row_seq, v.seq"""  # noqa: S608
     coded = rows.all(sql, model=model, listed=listed(seqs))
     return Signs(model, [seq for seq, _ in coded], [int.from_bytes(code, "little") for _, code in coded])
 
@@ -59,16 +56,22 @@ def compare_with_later(rows: Rows, signs: Signs, part: Sequence[int]) -> list[Ne
 
     Signs are compared first, at 0.1 us each, and whole vectors only if their signs are similar enough.
     """
-    most = int(MAX_DIFFERING_SIGNS * rows.number("select dim from vector_models where seq = :model", model=signs.model))
+    max_bits = int(
+        MAX_DIFFERING_SIGNS * rows.number("select dim from vector_models where seq = :model", model=signs.model)
+    )
     pairs: list[NearPair] = []
-    for at in part:
-        seq, code = signs.seqs[at], signs.codes[at]
-        behind = (n for n, other in enumerate(signs.codes[at + 1 :], at + 1) if (code ^ other).bit_count() <= most)
-        close = sorted({signs.seqs[n] for n in behind} - {seq})
-        for vector in vectors.vectors_of_row(rows, "memory", seq, model=signs.model) if close else ():
-            distances = vectors.distances(rows, "memory", signs.model, vector, close)
+    for index in part:
+        seq, code = signs.seqs[index], signs.codes[index]
+        later = (
+            n for n, other in enumerate(signs.codes[index + 1 :], index + 1) if (code ^ other).bit_count() <= max_bits
+        )
+        candidates = sorted({signs.seqs[n] for n in later} - {seq})
+        for vector in vectors.read_vectors_of_row(rows, "memory", seq, model=signs.model) if candidates else ():
+            distances = vectors.compute_distances(rows, "memory", signs.model, vector, candidates)
             pairs += [
-                (seq, other, far) for other, far in distances.items() if 1 - far / (2 * _LENGTH) >= MIN_SIMILARITY
+                (seq, other, distance)
+                for other, distance in distances.items()
+                if 1 - distance / (2 * _LENGTH) >= MIN_SIMILARITY
             ]
     return pairs
 
@@ -82,11 +85,11 @@ def keep_nearest(pairs: Iterable[NearPair]) -> set[tuple[int, int]]:
     return {
         (min(seq, other), max(seq, other))
         for seq, distances in near.items()
-        for _, other in heapq.nsmallest(MAX_NEAREST, ((far, other) for other, far in distances.items()))
+        for _, other in heapq.nsmallest(MAX_NEAREST, ((distance, other) for other, distance in distances.items()))
     }
 
 
-def near_pairs(rows: Rows, project: int, seqs: Sequence[int]) -> set[tuple[int, int]]:
+def find_near_pairs(rows: Rows, project: int, seqs: Sequence[int]) -> set[tuple[int, int]]:
     """Returns pairs of row keys of a project's memories whose vectors are near, for some of them.
 
     Empty without vectors.
@@ -94,11 +97,11 @@ def near_pairs(rows: Rows, project: int, seqs: Sequence[int]) -> set[tuple[int, 
     model = find_memory_model(rows)
     pairs: set[tuple[int, int]] = set()
     for seq in seqs if model else ():
-        for vector in vectors.vectors_of_row(rows, "memory", seq, model=model):
-            hits = vectors.vector_hits(rows, "memory", model, vector, projects=[project], limit=MAX_NEAREST + 1)
+        for vector in vectors.read_vectors_of_row(rows, "memory", seq, model=model):
+            hits = vectors.find_vector_hits(rows, "memory", model, vector, projects=[project], limit=MAX_NEAREST + 1)
             pairs |= {
                 (min(seq, other), max(seq, other))
-                for other, _, _, far in hits
-                if other != seq and 1 - far / (2 * _LENGTH) >= MIN_SIMILARITY
+                for other, _, _, distance in hits
+                if other != seq and 1 - distance / (2 * _LENGTH) >= MIN_SIMILARITY
             }
     return pairs

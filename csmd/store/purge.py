@@ -26,8 +26,8 @@ from csmd.store import (
     tombstones,
     vectors,
 )
-from csmd.store.sqlite import Row, Rows, secure_delete
-from csmd.store.text_columns import KEYED_BY_PATH, PATH_ACTIONS, PURGE_ACTIONS, texts_after
+from csmd.store.sqlite import Row, Rows, enable_secure_delete
+from csmd.store.text_columns import KEYED_BY_PATH, PATH_ACTIONS, PURGE_ACTIONS, read_texts_after
 from csmd.store.tombstones import ROWS_PER_PASS
 from csmd.text import tokens
 
@@ -40,6 +40,11 @@ LATE_SECRETS_STAGE = "late secrets"
 
 #: (rows, key of the hashes, position, 0 at first) -> (next position, None at the end; rows changed).
 Pass = Callable[[Rows, bytes, int], tuple[int | None, int]]
+#: Columns that hold a session's id, or begin with it (`stream`, and a sub-agent's id).
+SESSION_IDS = (
+    "sessions.id sessions.parent events.session_id events.stream memories.session_id "
+    "provenance.session_id candidate_evidence.session_id injections.session_id context_log.session_id goals.session_id"
+).split()
 
 
 def apply_tombstones(rows: Rows, key: bytes) -> int:
@@ -59,7 +64,7 @@ def apply_tombstones(rows: Rows, key: bytes) -> int:
 
 def record_begin(rows: Rows, *, now: str) -> None:
     """Records that a purge has begun, in the transaction that writes its tombstones."""
-    secure_delete(rows)
+    enable_secure_delete(rows)
     curations.drop_answers(rows)
     rows.upsert("meta", "key", key=UNFINISHED_KEY, value=now)
 
@@ -78,11 +83,11 @@ def record_end(rows: Rows) -> None:
 
 
 def _purge_column(table: str, column: str, rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """A pass over one part of a column, which changes each purged text as PURGE_ACTIONS says."""
+    """Returns a pass over one part of a column, which changes each purged text as PURGE_ACTIONS says."""
     if PURGE_ACTIONS[table, column] in PATH_ACTIONS:
         return None, _hide_paths(rows, table, column, key)
     marks = tombstones.purged_marks(rows, key)
-    part = texts_after(rows, table, column, after) if marks else []
+    part = read_texts_after(rows, table, column, after) if marks else []
     total = 0
     for seq, text in part:
         cleaned, hits = remove_purged(text, marks)
@@ -90,11 +95,11 @@ def _purge_column(table: str, column: str, rows: Rows, key: bytes, after: int) -
             cleaned = page_lines.quote_purged(cleaned) if table == "pages" else cleaned
             change_row(rows, table, column, seq, cleaned, key)
             total += 1
-    return _last_key(part), total
+    return _next_position(part), total
 
 
-def _last_key(part: Sequence[Row]) -> int | None:
-    """The position after a part of a table; None at the end."""
+def _next_position(part: Sequence[Row]) -> int | None:
+    """Returns the position after a part of a table; None at the end."""
     return part[-1][0] if part else None
 
 
@@ -124,10 +129,8 @@ def _delete_memories(rows: Rows, seqs: Sequence[int]) -> None:
 
 def _is_stated_already(rows: Rows, seq: int, new: str, key: bytes) -> bool:
     """Whether another statement of the same turn will have the same text."""
-    sql = (
-        "select o.seq from statements x join statements o on o.turn_seq = x.turn_seq "
-        "where x.seq = :seq and o.text_hash = :hash and o.seq <> x.seq"
-    )
+    sql = """select o.seq from statements x
+        join statements o on o.turn_seq = x.turn_seq where x.seq = :seq and o.text_hash = :hash and o.seq <> x.seq"""
     return rows.exists(sql, seq=seq, hash=tokens.keyed_hash(new, key))
 
 
@@ -167,7 +170,7 @@ def _delete_forgotten(rows: Rows, key: bytes, after: int) -> tuple[int | None, i
             rows, text, correction=gate == "correction", authority=authority, project=project, at=at, key=key
         ):
             total += rows.delete("statements", seq=seq)
-    return _last_key(part), total
+    return _next_position(part), total
 
 
 def _is_forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
@@ -186,7 +189,7 @@ def _is_forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
     if is_forgotten_in(memory.project_seq):
         return True
     is_general = tombstones.is_everywhere(rows, memory.project_seq)
-    stating_projects = memories.source_projects(rows, memory) if is_general else ()
+    stating_projects = memories.list_source_projects(rows, memory) if is_general else ()
     return bool(stating_projects) and all(map(is_forgotten_in, stating_projects))
 
 
@@ -194,46 +197,38 @@ def _is_forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
 # to them, so that a line that is read again is recognized.
 
 
-#: Columns that hold a session's id, or begin with it (`stream`, and a sub-agent's id).
-SESSION_IDS = (
-    "sessions.id sessions.parent events.session_id events.stream memories.session_id "
-    "provenance.session_id candidate_evidence.session_id injections.session_id context_log.session_id goals.session_id"
-).split()
-
-
-def _ids_with_purged_text(rows: Rows, key: bytes) -> list[str]:
-    """The sessions with purged text in their id, which a program may choose."""
+def _list_ids_with_purged_text(rows: Rows, key: bytes) -> list[str]:
+    """Returns the sessions with purged text in their id, which a program may choose."""
     marks = tombstones.purged_marks(rows, key)
-    idents = rows.column("select id from sessions where parent = ''") if marks else []
-    return [ident for ident in idents if marks.spans(ident)]
+    session_ids = rows.column("select id from sessions where parent = ''") if marks else []
+    return [session_id for session_id in session_ids if marks.spans(session_id)]
 
 
 def _mark_sessions_by_id(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
     """Purges every session with purged text in its id, which also names its file."""
     since = rows.text("select value from meta where key = :key", key=UNFINISHED_KEY)
-    for ident in _ids_with_purged_text(rows, key):
-        if not tombstones.purged_names(rows, "session", [ident], key=key):
-            tombstones.purge_names(rows, "session", [ident], key=key, now=since)
+    for session_id in _list_ids_with_purged_text(rows, key):
+        if not tombstones.purged_names(rows, "session", [session_id], key=key):
+            tombstones.purge_names(rows, "session", [session_id], key=key, now=since)
     return None, 0
 
 
 def _hide_session_names(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
     """Replaces the id of each such session by a keyed hash; a hook that reports it is recognized by its tombstone."""
-    names = _ids_with_purged_text(rows, key)
-    for ident in names:
-        hidden = tombstones.hidden_name("session", ident, key)
+    names = _list_ids_with_purged_text(rows, key)
+    for session_id in names:
+        hidden = tombstones.make_hidden_name("session", session_id, key)
         for table, column in (name.split(".") for name in SESSION_IDS):
-            sql = (
-                f"update {table} set {column} = :hidden || substr({column}, length(:id) + 1) "  # noqa: S608
-                f"where {column} = :id or substr({column}, 1, length(:id) + 1) = :id || '/'"
-            )
-            rows.run(sql, hidden=hidden, id=ident)
+            sql = f"""update {table} set {column} = :hidden || substr({column}, length(:id) + 1)
+                where {column} = :id or substr({column}, 1, length(:id) + 1) = :id || '/'"""  # noqa: S608
+            rows.run(sql, hidden=hidden, id=session_id)
     return None, len(names)
 
 
 def _rename_workspaces(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
     """Removes purged text from the keys of workspaces, which are their names; other keys are hashes."""
-    marks, total = tombstones.purged_marks(rows, key), 0
+    marks = tombstones.purged_marks(rows, key)
+    total = 0
     for seq, name in rows.all("select seq, key from projects where kind = 'workspace'") if marks else ():
         cleaned, hits = remove_purged(name, marks)
         if hits:
@@ -244,69 +239,63 @@ def _rename_workspaces(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]
 
 
 def _purge_sessions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    gone_projects = tombstones.purged_projects(rows, key)
-    if not gone_projects and not tombstones.has_kind(rows, "session"):
+    purged_projects = tombstones.find_purged_projects(rows, key)
+    if not purged_projects and not tombstones.has_kind(rows, "session"):
         return None, 0
     sql = "select seq, id, parent, project_seq, started_at from sessions where seq > :after order by seq limit :limit"
     part = rows.all(sql, after=after, limit=ROWS_PER_PASS)
     names = [name for row in part for name in row[1:3] if name]
-    gone = tombstones.purged_names(rows, "session", names, key=key)
+    purged = tombstones.purged_names(rows, "session", names, key=key)
     total = 0
-    for seq, ident, parent, project, started in part:
-        if ident in gone or parent in gone or started <= gone_projects.get(project, ""):
-            changed, is_done = _purge_session(rows, seq, ident, key)
+    for seq, session_id, parent, project, started in part:
+        if session_id in purged or parent in purged or started <= purged_projects.get(project, ""):
+            changed, is_done = _purge_session(rows, seq, session_id, key)
             total += changed
             if not is_done:
                 return seq - 1, total
-    return _last_key(part), total
+    return _next_position(part), total
 
 
-def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, bool]:
+def _purge_session(rows: Rows, seq: int, session_id: str, key: bytes) -> tuple[int, bool]:
     """Empties a part of a session; returns (rows changed, whether it is empty)."""
-    sql = (
-        "select t.seq from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and t.text <> :purged order by st.ordinal limit :limit"
-    )
-    listed = rows.column(sql, session=seq, purged=PURGED, limit=MAX_CHANGED_ROWS)
-    for turn in listed:
+    sql = """select t.seq from session_turn st join turns t on t.seq = st.turn_seq
+        where st.session_seq = :session and t.text <> :purged order by st.ordinal limit :limit"""
+    turn_seqs = rows.column(sql, session=seq, purged=PURGED, limit=MAX_CHANGED_ROWS)
+    for turn in turn_seqs:
         purge_turn(rows, turn, key)
-    if len(listed) == MAX_CHANGED_ROWS:
-        return len(listed), False
-    changed = len(listed) + rows.run(
-        "update sessions set path = '', cwd = '', title = '', version = '', model = '', unreported_at = '' "
-        "where seq = :seq and path || cwd || title || version || model || unreported_at <> ''",
+    if len(turn_seqs) == MAX_CHANGED_ROWS:
+        return len(turn_seqs), False
+    changed = len(turn_seqs) + rows.run(
+        """update sessions set path = '', cwd = '', title = '', version = '', model = '', unreported_at = ''
+            where seq = :seq and path || cwd || title || version || model || unreported_at <> ''""",
         seq=seq,
     )
-    rows.run(
-        "delete from injection_items where memory_id = :id or injection_seq in "
-        "(select seq from injections where session_id = :id)",
-        id=ident,
-    )
+    sql = """delete from injection_items where memory_id = :id
+        or injection_seq in (select seq from injections where session_id = :id)"""
+    rows.run(sql, id=session_id)
     changed += rows.delete("usage", session_seq=seq) + rows.delete("stands", session_seq=seq)
-    changed += checkpoints.delete_of_session(rows, seq) + goals.delete_session_goals(rows, ident)
+    changed += checkpoints.delete_of_session(rows, seq) + goals.delete_session_goals(rows, session_id)
     for table in ("injections", "events", "context_log"):
-        changed += rows.run(f"delete from {table} where session_id = :id", id=ident)  # noqa: S608
-    memory_deletion.drop_sources(rows, "session_id = :id", id=ident)
+        changed += rows.run(f"delete from {table} where session_id = :id", id=session_id)  # noqa: S608
+    memory_deletion.drop_sources(rows, "session_id = :id", id=session_id)
     return changed, True
 
 
 def _purge_turns(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    gone_projects = tombstones.purged_projects(rows, key)
-    if not gone_projects and not tombstones.has_kind(rows, "turn"):
+    purged_projects = tombstones.find_purged_projects(rows, key)
+    if not purged_projects and not tombstones.has_kind(rows, "turn"):
         return None, 0
-    sql = (
-        "select t.seq, t.uuid, t.project_seq, t.at, s.id, t.text_hash from turns t join sessions s "
-        "on s.seq = t.session_seq where t.seq > :after and t.text <> :purged order by t.seq limit :limit"
-    )
+    sql = """select t.seq, t.uuid, t.project_seq, t.at, s.id, t.text_hash from turns t
+        join sessions s on s.seq = t.session_seq where t.seq > :after and t.text <> :purged order by t.seq limit :limit"""
     part = rows.all(sql, after=after, purged=PURGED, limit=MAX_CHANGED_ROWS)
-    names = {seq: tombstones.turn_names(uuid, stream, hash_) for seq, uuid, _, _, stream, hash_ in part}
-    gone = tombstones.purged_names(rows, "turn", [name for some in names.values() for name in some], key=key)
+    names = {seq: tombstones.list_turn_names(uuid, stream, hash_) for seq, uuid, _, _, stream, hash_ in part}
+    purged = tombstones.purged_names(rows, "turn", [name for some in names.values() for name in some], key=key)
     total = 0
     for seq, _, project, at, *_ in part:
-        if not gone.keys().isdisjoint(names[seq]) or at <= gone_projects.get(project, ""):
+        if not purged.keys().isdisjoint(names[seq]) or at <= purged_projects.get(project, ""):
             purge_turn(rows, seq, key)
             total += 1
-    return _last_key(part), total
+    return _next_position(part), total
 
 
 def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
@@ -330,10 +319,8 @@ def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
         "select t.text_hash, s.id from turns t join sessions s on s.seq = t.session_seq where t.seq = :seq", seq=seq
     ) or ("", "")
     new = tokens.keyed_hash(text, key)
-    sql = (
-        "update turns set text = :text, text_hash = :hash, "
-        "searchable = case when cast(:text as text) = :purged then 0 else searchable end where seq = :seq"
-    )
+    sql = """update turns set text = :text, text_hash = :hash,
+        searchable = case when cast(:text as text) = :purged then 0 else searchable end where seq = :seq"""
     rows.run(sql, text=text, hash=new, purged=PURGED, seq=seq)
     sql = "update events set text_hash = :new where stream = :stream and text_hash = :old"
     rows.run(sql, new=new, stream=stream, old=old)
@@ -343,9 +330,9 @@ def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
 
 
 def _purge_projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """The last pass over a project: deletes its memories, name and key, unless it has newer rows."""
+    """Returns the last pass over a project: deletes its memories, name and key, unless it has newer rows."""
     total = 0
-    for seq, since in tombstones.purged_projects(rows, key).items():
+    for seq, since in tombstones.find_purged_projects(rows, key).items():
         sql = "select seq from memories where project_seq = :seq and created_at <= :since limit :limit"
         part = rows.column(sql, seq=seq, since=since, limit=MAX_CHANGED_ROWS)
         _delete_memories(rows, part)
@@ -366,10 +353,10 @@ def _erase_project_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
         rows.run(f"delete from {table} where project_seq = :seq", seq=seq)  # noqa: S608
     journal.erase_project(rows, seq)
     for directory, path in rows.all("select seq, path from directories where project_seq = :seq", seq=seq):
-        hidden = tombstones.hidden_name("file", path, key)
+        hidden = tombstones.make_hidden_name("file", path, key)
         rows.update("directories", directory, path=hidden)
     # With the row key: a project that was purged twice has two rows.
-    hidden = f"{tombstones.hidden_name('project', name, key)}:{seq}"
+    hidden = f"{tombstones.make_hidden_name('project', name, key)}:{seq}"
     team.unshare_project(rows, seq)
     rows.update("projects", seq, key=hidden, root=PURGED, name=PURGED, remote="", fingerprint="")
     return 1
@@ -391,6 +378,6 @@ PASSES: tuple[Pass, ...] = (
 
 def _schedule_late_secrets(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
     """Schedules every session with known secrets for a search: a restored state may predate them."""
-    for session in tombstones.sessions_with_secrets(rows, key):
+    for session in tombstones.list_sessions_with_secrets(rows, key):
         cursors.move_cursor(rows, LATE_SECRETS_STAGE, session, 1)
     return None, 0

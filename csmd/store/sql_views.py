@@ -42,219 +42,9 @@ MAX_STATEMENT_CHARACTERS = 8_000
 MAX_TURN_BYTES = 200_000
 #: Most bytes of any value while the answer is computed.
 MAX_VALUE_BYTES = 1_000_000
-
-
-class View(NamedTuple):
-    """A view: what a row is, what its columns mean, how it is joined with others, and its SELECT.
-
-    In the SELECT, {column} of a project's row becomes the condition that the caller may see it, {session column} the id
-    of a session, '' if the caller may not see it.
-    """
-
-    name: str
-    about: str
-    columns: Mapping[str, str]
-    joins: tuple[str, ...]
-    sql: str
-
-
 #: A memory hidden by a merge of projects is represented by its twin.
 _HELD = "m.twin_of = 0 and {m.project_seq}"
 _ROOT = "(select p.root from main.projects p where p.seq = {})"
-
-VIEWS: tuple[View, ...] = (
-    View(
-        "projects",
-        "A git repository with its worktrees, or a directory",
-        {
-            "path": "its directory",
-            "name": "the directory's last part",
-            "kind": "git, submodule, path, or part of another project",
-            "remote": "where it is cloned from, '' for nowhere",
-            "lens": "the lens or wall that it is under, '' for none",
-            "created_at": "when csmd first heard of it",
-        },
-        (),
-        "select p.root, p.name, p.kind, p.remote, coalesce((select w.name from main.projects w "
-        "where w.seq > 0 and w.seq = case when p.workspace_seq > 0 then p.workspace_seq else (select r.lens_seq "
-        "from main.projects r where r.lens_seq > 0 and r.root <> '' and {r.seq} and (p.root = r.root "
-        "or substr(p.root, 1, length(r.root) + 1) = r.root || '/') order by length(r.root) desc limit 1) end), ''), "
-        "p.created_at from main.projects p where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 and {p.seq}",
-    ),
-    View(
-        "sessions",
-        "A conversation with an assistant",
-        {
-            "id": "its id",
-            "project": "path of the project it began in",
-            "parent": "the session whose sub-agent it is, '' for a person's own",
-            "assistant": "which assistant: claude, codex, ...",
-            "model": "the model, as its transcript names it last",
-            "title": "its title, '' for none",
-            "directory": "the directory it began in",
-            "started_at": "when it began",
-            "last_at": "when its last turn was",
-            "turns": "how many turns it has",
-            "input_tokens": "tokens that its model read, from caches too",
-            "output_tokens": "tokens that its model wrote",
-        },
-        ("sessions.project = projects.path", "sessions.parent = sessions.id"),
-        f"select s.id, {_ROOT.format('s.project_seq')}, {{session s.parent}}, s.host, s.model, s.title, s.cwd, "  # noqa: S608
-        "s.started_at, s.last_at, (select count(*) from main.session_turn n join main.turns t on t.seq = n.turn_seq "
-        "where n.session_seq = s.seq and {t.project_seq}), "
-        "(select coalesce(sum(u.input + u.cache_read + u.cache_write), 0) from main.usage u "
-        "where u.session_seq = s.seq), (select coalesce(sum(u.output), 0) from main.usage u "
-        "where u.session_seq = s.seq) from main.sessions s where s.host <> 'probe' and {s.project_seq}",
-    ),
-    View(
-        "turns",
-        "One entry of a conversation, once, whichever sessions list it",
-        {
-            "id": "its id",
-            "session": "the session it was said in first",
-            "project": "path of the project it was said in",
-            "kind": "user, assistant, relayed (a prompt that a program wrote), summary, command, notification, tool_call or tool_result",
-            "tool": "the tool, of a call",
-            "text": f"what was said; of tool output what was kept; '' beyond {MAX_TURN_BYTES:,} bytes",
-            "at": "when",
-            "tokens": "tokens that the assistant's message took, 0 for unknown",
-        },
-        ("turns.session = sessions.id", "turns.project = projects.path"),
-        "select t.uuid, coalesce((select s.id from main.sessions s "  # noqa: S608
-        f"where s.seq = t.session_seq and {{s.project_seq}}), ''), {_ROOT.format('t.project_seq')}, t.kind, "
-        f"t.tool_name, case when octet_length(t.text) <= {MAX_TURN_BYTES} then t.text else '' end, t.at, t.tokens "
-        "from main.turns t where t.source <> 'probe' and {t.project_seq}",
-    ),
-    View(
-        "memories",
-        "A statement that csmd keeps",
-        {
-            "id": "its id",
-            "text": "what it says",
-            "project": "path of the project it holds in, '' for everywhere",
-            "gate": "behavioral, relational, epistemic, promissory or correction",
-            "category": "preference, decision, fact, gotcha, convention, plan, person, ...",
-            "type": "one of twelve types: preference, lesson, procedural, ...",
-            "tier": "session, daily, durable or archive",
-            "authority": "who said it: user, assistant or external",
-            "origin": "stated, model_saved by an assistant, inferred from habits, or the program that it was imported from",
-            "confidence": "how sure it is, 0-1",
-            "pinned": "1 where a person pinned it, else 0",
-            "session": "the session that said it first",
-            "created_at": "when it was said first",
-            "confirmed_at": "when it was said last",
-            "superseded_by": "the memory that replaced it, '' where it holds",
-        },
-        ("memories.project = projects.path", "memories.session = sessions.id", "memories.superseded_by = memories.id"),
-        f"select m.id, m.text, {_ROOT.format('m.project_seq')}, m.gate, m.category, m.type, m.tier, m.authority, "  # noqa: S608
-        "m.origin, m.confidence, m.pinned, {session m.session_id}, m.created_at, m.confirmed_at, "
-        "case when m.superseded_by <> '' and not exists (select 1 from main.memories n where n.id = m.superseded_by "
-        f"and {{n.project_seq}}) then '' else m.superseded_by end from main.memories m where {_HELD}",
-    ),
-    View(
-        "sources",
-        "That a turn states or confirms a memory",
-        {
-            "memory": "the memory",
-            "turn": "the turn",
-            "session": "the session it was said in",
-            "at": "when it was said there",
-            "role": "states or confirms; beside, midway for other parts of the exchange",
-        },
-        ("sources.memory = memories.id", "sources.turn = turns.id", "sources.session = sessions.id"),
-        f"select m.id, v.uuid, {{session v.session_id}}, v.at, v.role from main.provenance v join main.memories m "  # noqa: S608
-        f"on m.seq = v.memory_seq where {_HELD} and not exists (select 1 from main.turns t where t.uuid = v.uuid "
-        "and not {t.project_seq})",
-    ),
-    View(
-        "links",
-        "An edge between two memories",
-        {
-            "from_memory": "where it begins",
-            "to_memory": "where it leads",
-            "relationship": "superseded_by, caused, elaborates, contradicts, relates_to, ...",
-            "weight": "how strong it is, 0-1",
-            "created_at": "since when",
-        },
-        ("links.from_memory = memories.id", "links.to_memory = memories.id"),
-        "select m.id, n.id, l.relationship, l.weight, l.created_at from main.links l join main.memories m "  # noqa: S608
-        "on m.seq = l.from_seq join main.memories n on n.seq = l.to_seq "
-        f"where {_HELD} and n.twin_of = 0 and {{n.project_seq}}",
-    ),
-    View(
-        "topics",
-        "That a memory is about a topic",
-        {
-            "topic": "the topic's name",
-            "memory": "the memory",
-            "weight": "how much it is about it, 0-1",
-            "by_whom": "who says so: rule (csmd itself), person or assistant",
-        },
-        ("topics.memory = memories.id",),
-        "select o.name, m.id, x.weight, x.by_whom from main.memory_topics x join main.topics o on o.seq = x.topic_seq "  # noqa: S608
-        f"join main.memories m on m.seq = x.memory_seq where x.weight > 0 and {_HELD} and {{o.project_seq}}",
-    ),
-    View(
-        "digests",
-        "What a session came to, up to a compaction or to its end; the highest version is the latest",
-        {
-            "session": "the session",
-            "project": "path of the project it began in",
-            "version": "counted from 1",
-            "at": "up to when it reaches",
-            "outcome": "how the work stood: failing, rejected, corrected, committed, checked, unchecked, answered or unanswered",
-            "text": "goal, decisions, changes, failures, what is open",
-            "prompts": "how many prompts",
-            "calls": "how many tool calls",
-            "tokens": "tokens of its turns",
-        },
-        ("digests.session = sessions.id", "digests.project = projects.path"),
-        f"select s.id, {_ROOT.format('s.project_seq')}, d.version, d.at, d.outcome, d.text, d.prompts, d.calls, "  # noqa: S608
-        "d.tokens "
-        "from main.digests d join main.sessions s on s.seq = d.session_seq where s.host <> 'probe' and {s.project_seq}",
-    ),
-    View(
-        "errors",
-        "One time that a failure was seen",
-        {
-            "fingerprint": "the same for the same failure",
-            "command": "what failed",
-            "exit_code": "its exit code",
-            "message": "the line that says why",
-            "session": "the session it was seen in",
-            "project": "path of the project",
-            "turn": "the turn that shows it",
-            "at": "when",
-            "mended_at": "when the command went well again after that, '' for not yet",
-        },
-        ("errors.turn = turns.id", "errors.session = sessions.id", "errors.project = projects.path"),
-        "select e.fingerprint, e.command, e.exit_code, e.message, coalesce((select s.id from main.sessions s "  # noqa: S608
-        f"where s.seq = x.session_seq and {{s.project_seq}}), ''), {_ROOT.format('t.project_seq')}, t.uuid, x.at, "
-        "coalesce((select min(f.at) from main.error_fixes f join main.turns r on r.seq = f.turn_seq "
-        "where f.error_seq = x.error_seq and f.at >= x.at and {r.project_seq}), '') from main.error_seen x "
-        "join main.errors e on e.seq = x.error_seq join main.turns t on t.seq = x.turn_seq where {t.project_seq}",
-    ),
-    View(
-        "receipts",
-        "One thing that csmd put before a session",
-        {
-            "id": "of all that was put there at once",
-            "session": "the session that was told",
-            "project": "path of its project",
-            "event": "session_start, prompt, pre_compact or tool_failure",
-            "at": "when",
-            "tokens": "tokens of all of it",
-            "memory": "the memory that was told, null for something else",
-            "reason": "why it was told",
-            "used": "1 where the session made use of it, 0 where not, null while unknown",
-        },
-        ("receipts.session = sessions.id", "receipts.memory = memories.id", "receipts.project = projects.path"),
-        f"select i.id, {{session i.session_id}}, {_ROOT.format('i.project_seq')}, i.event, i.at, i.tokens, "  # noqa: S608
-        "m.id, x.reason, x.used from main.injections i join main.injection_items x on x.injection_seq = i.seq "
-        f"left join main.memories m on m.id = x.memory_id and {_HELD} where {{i.project_seq}}",
-    ),
-)
-VIEW_NAMES = frozenset(view.name for view in VIEWS)
 #: The tables behind the views: all that a statement can read.
 VIEW_TABLES = frozenset({
     "projects", "sessions", "session_turn", "turns", "usage", "memories", "provenance", "links", "topics", "memory_topics",
@@ -284,6 +74,216 @@ _LIMITS = {
 _HINT = "call csm_store_schema, which lists the views and their columns"
 
 
+class View(NamedTuple):
+    """A view: what a row is, what its columns mean, how it is joined with others, and its SELECT.
+
+    In the SELECT, {column} of a project's row becomes the condition that the caller may see it, {session column} the id
+    of a session, '' if the caller may not see it.
+    """
+
+    name: str
+    about: str
+    columns: Mapping[str, str]
+    joins: tuple[str, ...]
+    sql: str
+
+
+VIEWS: tuple[View, ...] = (
+    View(
+        "projects",
+        "A git repository with its worktrees, or a directory",
+        {
+            "path": "its directory",
+            "name": "the directory's last part",
+            "kind": "git, submodule, path, or part of another project",
+            "remote": "where it is cloned from, '' for nowhere",
+            "lens": "the lens or wall that it is under, '' for none",
+            "created_at": "when csmd first heard of it",
+        },
+        (),
+        """select p.root, p.name, p.kind, p.remote, coalesce((select w.name from main.projects w where w.seq > 0
+            and w.seq = case when p.workspace_seq > 0 then p.workspace_seq else (select r.lens_seq from main.projects r
+            where r.lens_seq > 0 and r.root <> '' and {r.seq} and (p.root = r.root or substr(p.root,
+            1, length(r.root) + 1) = r.root || '/') order by length(r.root) desc limit 1) end), ''), p.created_at
+            from main.projects p where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 and {p.seq}""",
+    ),
+    View(
+        "sessions",
+        "A conversation with an assistant",
+        {
+            "id": "its id",
+            "project": "path of the project it began in",
+            "parent": "the session whose sub-agent it is, '' for a person's own",
+            "assistant": "which assistant: claude, codex, ...",
+            "model": "the model, as its transcript names it last",
+            "title": "its title, '' for none",
+            "directory": "the directory it began in",
+            "started_at": "when it began",
+            "last_at": "when its last turn was",
+            "turns": "how many turns it has",
+            "input_tokens": "tokens that its model read, from caches too",
+            "output_tokens": "tokens that its model wrote",
+        },
+        ("sessions.project = projects.path", "sessions.parent = sessions.id"),
+        f"""select s.id, {_ROOT.format("s.project_seq")},
+            {{session s.parent}}, s.host, s.model, s.title, s.cwd, s.started_at, s.last_at, (select count(*)
+            from main.session_turn n join main.turns t on t.seq = n.turn_seq where n.session_seq = s.seq
+            and {{t.project_seq}}), (select coalesce(sum(u.input + u.cache_read + u.cache_write), 0)
+            from main.usage u where u.session_seq = s.seq), (select coalesce(sum(u.output), 0) from main.usage u
+            where u.session_seq = s.seq) from main.sessions s where s.host <> 'probe' and {{s.project_seq}}""",  # noqa: S608
+    ),
+    View(
+        "turns",
+        "One entry of a conversation, once, whichever sessions list it",
+        {
+            "id": "its id",
+            "session": "the session it was said in first",
+            "project": "path of the project it was said in",
+            "kind": "user, assistant, relayed (a prompt that a program wrote), summary, command, notification, tool_call or tool_result",
+            "tool": "the tool, of a call",
+            "text": f"what was said; of tool output what was kept; '' beyond {MAX_TURN_BYTES:,} bytes",
+            "at": "when",
+            "tokens": "tokens that the assistant's message took, 0 for unknown",
+        },
+        ("turns.session = sessions.id", "turns.project = projects.path"),
+        f"""select t.uuid, coalesce((select s.id from main.sessions s
+            where s.seq = t.session_seq and {{s.project_seq}}), ''), {_ROOT.format("t.project_seq")}, t.kind,
+            t.tool_name, case when octet_length(t.text) <= {MAX_TURN_BYTES} then t.text else '' end, t.at, t.tokens
+            from main.turns t where t.source <> 'probe' and {{t.project_seq}}""",  # noqa: S608
+    ),
+    View(
+        "memories",
+        "A statement that csmd keeps",
+        {
+            "id": "its id",
+            "text": "what it says",
+            "project": "path of the project it holds in, '' for everywhere",
+            "gate": "behavioral, relational, epistemic, promissory or correction",
+            "category": "preference, decision, fact, gotcha, convention, plan, person, ...",
+            "type": "one of twelve types: preference, lesson, procedural, ...",
+            "tier": "session, daily, durable or archive",
+            "authority": "who said it: user, assistant or external",
+            "origin": "stated, model_saved by an assistant, inferred from habits, or the program that it was imported from",
+            "confidence": "how sure it is, 0-1",
+            "pinned": "1 where a person pinned it, else 0",
+            "session": "the session that said it first",
+            "created_at": "when it was said first",
+            "confirmed_at": "when it was said last",
+            "superseded_by": "the memory that replaced it, '' where it holds",
+        },
+        ("memories.project = projects.path", "memories.session = sessions.id", "memories.superseded_by = memories.id"),
+        f"""select m.id, m.text, {_ROOT.format("m.project_seq")}, m.gate, m.category, m.type, m.tier,
+            m.authority, m.origin, m.confidence, m.pinned, {{session m.session_id}}, m.created_at, m.confirmed_at,
+            case when m.superseded_by <> '' and not exists (select 1 from main.memories n where n.id = m.superseded_by
+            and {{n.project_seq}}) then '' else m.superseded_by end from main.memories m where {_HELD}""",  # noqa: S608
+    ),
+    View(
+        "sources",
+        "That a turn states or confirms a memory",
+        {
+            "memory": "the memory",
+            "turn": "the turn",
+            "session": "the session it was said in",
+            "at": "when it was said there",
+            "role": "states or confirms; beside, midway for other parts of the exchange",
+        },
+        ("sources.memory = memories.id", "sources.turn = turns.id", "sources.session = sessions.id"),
+        f"""select m.id, v.uuid, {{session v.session_id}}, v.at, v.role
+            from main.provenance v join main.memories m on m.seq = v.memory_seq
+            where {_HELD} and not exists (select 1 from main.turns t where t.uuid = v.uuid and not {{t.project_seq}})""",  # noqa: S608
+    ),
+    View(
+        "links",
+        "An edge between two memories",
+        {
+            "from_memory": "where it begins",
+            "to_memory": "where it leads",
+            "relationship": "superseded_by, caused, elaborates, contradicts, relates_to, ...",
+            "weight": "how strong it is, 0-1",
+            "created_at": "since when",
+        },
+        ("links.from_memory = memories.id", "links.to_memory = memories.id"),
+        f"""select m.id, n.id, l.relationship, l.weight, l.created_at
+            from main.links l join main.memories m on m.seq = l.from_seq
+            join main.memories n on n.seq = l.to_seq where {_HELD} and n.twin_of = 0 and {{n.project_seq}}""",  # noqa: S608
+    ),
+    View(
+        "topics",
+        "That a memory is about a topic",
+        {
+            "topic": "the topic's name",
+            "memory": "the memory",
+            "weight": "how much it is about it, 0-1",
+            "by_whom": "who says so: rule (csmd itself), person or assistant",
+        },
+        ("topics.memory = memories.id",),
+        f"""select o.name, m.id, x.weight, x.by_whom
+            from main.memory_topics x join main.topics o on o.seq = x.topic_seq
+            join main.memories m on m.seq = x.memory_seq where x.weight > 0 and {_HELD} and {{o.project_seq}}""",  # noqa: S608
+    ),
+    View(
+        "digests",
+        "What a session came to, up to a compaction or to its end; the highest version is the latest",
+        {
+            "session": "the session",
+            "project": "path of the project it began in",
+            "version": "counted from 1",
+            "at": "up to when it reaches",
+            "outcome": "how the work stood: failing, rejected, corrected, committed, checked, unchecked, answered or unanswered",
+            "text": "goal, decisions, changes, failures, what is open",
+            "prompts": "how many prompts",
+            "calls": "how many tool calls",
+            "tokens": "tokens of its turns",
+        },
+        ("digests.session = sessions.id", "digests.project = projects.path"),
+        f"""select s.id, {_ROOT.format("s.project_seq")},
+            d.version, d.at, d.outcome, d.text, d.prompts, d.calls, d.tokens from main.digests d
+            join main.sessions s on s.seq = d.session_seq where s.host <> 'probe' and {{s.project_seq}}""",  # noqa: S608
+    ),
+    View(
+        "errors",
+        "One time that a failure was seen",
+        {
+            "fingerprint": "the same for the same failure",
+            "command": "what failed",
+            "exit_code": "its exit code",
+            "message": "the line that says why",
+            "session": "the session it was seen in",
+            "project": "path of the project",
+            "turn": "the turn that shows it",
+            "at": "when",
+            "mended_at": "when the command went well again after that, '' for not yet",
+        },
+        ("errors.turn = turns.id", "errors.session = sessions.id", "errors.project = projects.path"),
+        f"""select e.fingerprint, e.command, e.exit_code, e.message, coalesce((select s.id from main.sessions s
+            where s.seq = x.session_seq and {{s.project_seq}}), ''), {_ROOT.format("t.project_seq")},
+            t.uuid, x.at, coalesce((select min(f.at) from main.error_fixes f join main.turns r on r.seq = f.turn_seq
+            where f.error_seq = x.error_seq and f.at >= x.at and {{r.project_seq}}), '') from main.error_seen x
+            join main.errors e on e.seq = x.error_seq join main.turns t on t.seq = x.turn_seq where {{t.project_seq}}""",  # noqa: S608
+    ),
+    View(
+        "receipts",
+        "One thing that csmd put before a session",
+        {
+            "id": "of all that was put there at once",
+            "session": "the session that was told",
+            "project": "path of its project",
+            "event": "session_start, prompt, pre_compact or tool_failure",
+            "at": "when",
+            "tokens": "tokens of all of it",
+            "memory": "the memory that was told, null for something else",
+            "reason": "why it was told",
+            "used": "1 where the session made use of it, 0 where not, null while unknown",
+        },
+        ("receipts.session = sessions.id", "receipts.memory = memories.id", "receipts.project = projects.path"),
+        f"""select i.id, {{session i.session_id}}, {_ROOT.format("i.project_seq")}, i.event, i.at, i.tokens,
+            m.id, x.reason, x.used from main.injections i join main.injection_items x on x.injection_seq = i.seq
+            left join main.memories m on m.id = x.memory_id and {_HELD} where {{i.project_seq}}""",  # noqa: S608
+    ),
+)
+VIEW_NAMES = frozenset(view.name for view in VIEWS)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The first rows of an answer by column, long values cut; `is_cut` if there are more rows."""
@@ -294,7 +294,7 @@ class Answer:
 
 
 def answer(
-    path: Path, statement: str, *, places: Sequence[int] | None, limit: int, seconds: float = MAX_SECONDS
+    path: Path, statement: str, *, projects: Sequence[int] | None, limit: int, seconds: float = MAX_SECONDS
 ) -> Answer:
     """Answers one SELECT on the views of a database for these projects (None: all), with at most `limit` rows.
 
@@ -305,21 +305,22 @@ def answer(
     guard = _Guard(seconds)
     with guard.explaining():
         only = _compile_one(statement, guard)
-        with _open(path, places) as connection:
+        with _open(path, projects) as connection:
             guard.watch(connection, reads=VIEW_TABLES | VIEW_NAMES)
             return _fetch(connection, only, limit)
 
 
-def read_sample(path: Path, view: View, *, places: Sequence[int] | None, limit: int) -> Answer:
-    """The first rows of a view for these projects."""
-    return answer(path, f"select * from {view.name}", places=places, limit=limit)  # noqa: S608
+def read_sample(path: Path, view: View, *, projects: Sequence[int] | None, limit: int) -> Answer:
+    """Returns the first rows of a view for these projects."""
+    return answer(path, f"select * from {view.name}", projects=projects, limit=limit)  # noqa: S608
 
 
 class _Guard:
     """Limits the connections that a statement runs on, and remembers why one was stopped."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds, self._until = seconds, time.monotonic() + seconds
+        self._seconds = seconds
+        self._until = time.monotonic() + seconds
         self._most_bytes = apsw.memory_used() + MAX_MEMORY_BYTES
         self._reason = ""
         """The reason of a denial or of a stop; "" if there was none."""
@@ -340,7 +341,8 @@ class _Guard:
     def _authorize(
         self, reads: Collection[str], others: Collection[str], operation: int, name: str | None, more: str | None, *_: Any
     ) -> int:  # fmt: skip
-        word, second = (name or "").lower(), (more or "").lower()
+        word = (name or "").lower()
+        second = (more or "").lower()
         if operation in (apsw.SQLITE_SELECT, apsw.SQLITE_RECURSIVE):
             return apsw.SQLITE_OK
         if operation == apsw.SQLITE_FUNCTION:
@@ -368,21 +370,21 @@ class _Guard:
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """Turns SQLite's errors into BadInput or TooLarge, and those of the file into a StoreError."""
+        """Translates SQLite's errors into BadInput or TooLarge, and errors of the file into StoreError."""
         try:
             yield
         except (apsw.InterruptError, apsw.TooBigError, apsw.NoMemError) as error:
             what = self._reason or f"a value has more than {MAX_VALUE_BYTES:,} bytes"
             raise TooLarge(what, hint="ask for less: fewer joins, a where clause, a limit inside") from error
         except (apsw.AuthError, apsw.SQLError, apsw.BindingsError, ValueError) as error:
-            what = self._reason or f"SQLite does not take the statement: {display.cut(str(error), 300)}"
+            what = self._reason or f"SQLite rejects the statement: {display.cut(str(error), 300)}"
             raise BadInput(what, hint=_HINT) from error
         except apsw.Error as error:
             raise as_store_error(error) from error
 
 
 def _compile_one(statement: str, guard: _Guard) -> str:
-    """The only statement of a text, compiled with the views' names alone; raises BadInput for none and for several."""
+    """Returns the only statement of a text, compiled with the views' names alone; raises BadInput unless it is one."""
     connection = apsw.Connection(":memory:")
     try:
         for view in VIEWS:
@@ -392,13 +394,13 @@ def _compile_one(statement: str, guard: _Guard) -> str:
         first, is_explained = _compile(connection, statement)
         rest = statement[len(first) :]
         if is_explained is None or not statement.startswith(first):
-            raise BadInput("there is no statement", hint="give one SELECT")
+            raise BadInput("the text has no statement", hint="give one SELECT")
         if is_explained:
             raise BadInput("only a SELECT is answered", hint="leave EXPLAIN out")
         while rest:
             part, is_more = _compile(connection, rest)
             if is_more is not None or not part:
-                raise BadInput("there are several statements", hint="give one SELECT")
+                raise BadInput("the text has several statements", hint="give one SELECT")
             rest = rest[len(part) :]
         return first
     finally:
@@ -406,7 +408,7 @@ def _compile_one(statement: str, guard: _Guard) -> str:
 
 
 def _compile(connection: apsw.Connection, statements: str) -> tuple[str, bool | None]:
-    """(the first statement, whether it is an EXPLAIN; None if it does nothing)."""
+    """Returns (the first statement, whether it is an EXPLAIN; None if it does nothing)."""
     compiled: list[tuple[str, bool | None]] = []
 
     def trace(cursor: apsw.Cursor, sql: str, _: object) -> bool:
@@ -420,35 +422,33 @@ def _compile(connection: apsw.Connection, statements: str) -> tuple[str, bool | 
 
 
 @contextmanager
-def _open(path: Path, places: Sequence[int] | None) -> Iterator[apsw.Connection]:
-    """A read-only connection of its own with the views for these projects."""
+def _open(path: Path, projects: Sequence[int] | None) -> Iterator[apsw.Connection]:
+    """Returns a read-only connection of its own with the views for these projects."""
     connection = connect(path, readonly=True)
     try:
         for view in VIEWS:
-            sql = _limit_view(places, view.sql)
+            sql = _limit_view(projects, view.sql)
             connection.execute(f"create temp view {view.name} ({', '.join(view.columns)}) as {sql}")
         yield connection
     finally:
         close_quietly(connection)
 
 
-def _limit_view(places: Sequence[int] | None, sql: str) -> str:
-    """The SELECT of a view for these projects; if nothing is hidden, plain columns, so that indexes are used."""
+def _limit_view(projects: Sequence[int] | None, sql: str) -> str:
+    """Returns the SELECT of a view for these projects, with plain columns if nothing is hidden, to use indexes."""
 
     def session(column: re.Match[str]) -> str:
-        if places is None:
+        if projects is None:
             return column[1]
-        return (
-            f"case when exists (select 1 from main.sessions hidden where hidden.id = {column[1]} "  # noqa: S608
-            f"and not {{hidden.project_seq}}) then '' else {column[1]} end"
-        )
+        return f"""case when exists (select 1 from main.sessions hidden
+            where hidden.id = {column[1]} and not {{hidden.project_seq}}) then '' else {column[1]} end"""  # noqa: S608
 
     sql = re.sub(r"\{session (\w+\.\w+)\}", session, sql)
-    return re.sub(r"\{(\w+\.\w+)\}", lambda column: f"({in_keys(column[1], places)})", sql)
+    return re.sub(r"\{(\w+\.\w+)\}", lambda column: f"({in_keys(column[1], projects)})", sql)
 
 
 def _fetch(connection: apsw.Connection, statement: str, limit: int) -> Answer:
-    """The first rows of a statement, long values cut."""
+    """Returns the first rows of a statement, long values cut."""
     columns: list[str] = []
 
     def trace(cursor: apsw.Cursor, *_: object) -> bool:
@@ -457,18 +457,19 @@ def _fetch(connection: apsw.Connection, statement: str, limit: int) -> Answer:
 
     connection.exec_trace = trace
     rows: list[Row] = []
-    left, is_cut = MAX_ANSWER_CHARACTERS, False
+    room = MAX_ANSWER_CHARACTERS
+    is_cut = False
     for row in connection.execute(statement):
-        if len(rows) == limit or left <= 0:
+        if len(rows) == limit or room <= 0:
             is_cut = True
             break
         rows.append(tuple(map(_shorten_value, row)))
-        left -= sum(len(value) for value in rows[-1] if isinstance(value, str))
+        room -= sum(len(value) for value in rows[-1] if isinstance(value, str))
     return Answer(columns=tuple(columns), rows=rows, is_cut=is_cut)
 
 
 def _shorten_value(value: Any) -> Any:
-    """A value that JSON can hold."""
+    """Returns a value that JSON can hold."""
     if isinstance(value, bytes):
         return display.cut(f"x'{value[:MAX_VALUE_CHARACTERS].hex()}'", MAX_VALUE_CHARACTERS)
     if isinstance(value, float) and not math.isfinite(value):

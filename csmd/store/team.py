@@ -1,4 +1,4 @@
-"""The joined server of the team, the shared projects, the outbox, and colleagues' memories.
+"""The team's server, the shared projects, the outbox, and the memories of colleagues.
 
 Triggers fill the outbox in the transaction of a change (migrations/0023_schema.sql).
 """
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from csmd.store import memories, memory_deletion
-from csmd.store.sqlite import Rows, column_values, columns
+from csmd.store.row_values import column_values, columns
+from csmd.store.sqlite import Rows
 
 #: `readers` of a share for everybody on the server.
 EVERYBODY = "*"
@@ -21,6 +22,8 @@ ROLE = re.compile(r"[\w.@-]{1,63}")
 MEMORY = "memory"
 DIGEST = "digest"
 PROJECT = "project"
+_SHARE = """select s.project_seq, s.name, s.readers, coalesce(w.name, '') from team_shares s
+    join projects p on p.seq = s.project_seq left join projects w on w.seq = p.workspace_seq and w.seq > 0"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +73,10 @@ class Place(NamedTuple):
 
 _TEAM = columns(TeamRow, "t")
 _PLACE = columns(Place, "p")
-_SHARE = (
-    "select s.project_seq, s.name, s.readers, coalesce(w.name, '') from team_shares s "
-    "join projects p on p.seq = s.project_seq left join projects w on w.seq = p.workspace_seq and w.seq > 0"
-)
 
 
 def find_team(rows: Rows) -> TeamRow | None:
-    """The joined server, or None."""
+    """Returns the joined server, or None."""
     return rows.read_one(TeamRow, f"select {_TEAM} from team t")  # noqa: S608
 
 
@@ -87,7 +86,7 @@ def join_server(rows: Rows, team: TeamRow) -> None:
 
 
 def leave_server(rows: Rows) -> None:
-    """Deletes the server's row and colleagues' memories; shared memories stay on the server."""
+    """Deletes the server's row and the memories of colleagues; shared memories stay on the server."""
     for place in list_places(rows):
         delete_place(rows, place)
     for table in ("team_shares", "team_outbox", "team"):
@@ -95,7 +94,7 @@ def leave_server(rows: Rows) -> None:
 
 
 def record_reached(rows: Rows, *, epoch: str, at: str) -> None:
-    """Records that the server answered; another one, or an earlier state of it, exchanges everything again."""
+    """Records that the server answered; a new server, or an earlier state of it, exchanges everything again."""
     stored_epoch = rows.text("select epoch from team")
     rows.run("update team set epoch = :epoch, reached_at = :at, failing_since = '', failure = ''", epoch=epoch, at=at)
     if stored_epoch != epoch:
@@ -106,10 +105,8 @@ def record_reached(rows: Rows, *, epoch: str, at: str) -> None:
 
 def record_failure(rows: Rows, failure: str, *, at: str) -> None:
     """Records that the server did not answer, and since when."""
-    sql = (
-        "update team "
-        "set failure = :failure, failing_since = case when failing_since = '' then :at else failing_since end"
-    )
+    sql = """update team set failure = :failure,
+        failing_since = case when failing_since = '' then :at else failing_since end"""
     rows.run(sql, failure=failure, at=at)
 
 
@@ -117,17 +114,17 @@ def record_failure(rows: Rows, failure: str, *, at: str) -> None:
 
 
 def list_shares(rows: Rows) -> list[Share]:
-    """The shared projects by name."""
+    """Returns the shared projects by name."""
     return rows.read(Share, f"{_SHARE} order by s.name")
 
 
-def names_for_team(rows: Rows) -> frozenset[str]:
-    """The names that the team may know the projects here by: names of shares, and remotes."""
+def list_names_for_team(rows: Rows) -> frozenset[str]:
+    """Returns the names that the team may know the projects here by: names of shares, and remotes."""
     return rows.distinct("select name from team_shares union select remote from projects where remote <> ''")
 
 
 def find_remote(rows: Rows, project: int) -> str:
-    """The remote of a project, by which colleagues know it; "" if there is none."""
+    """Returns the remote of a project, by which colleagues know it; "" if there is none."""
     return rows.text("select remote from projects where seq = :seq", seq=project)
 
 
@@ -149,40 +146,36 @@ def unshare_project(rows: Rows, project: int) -> str:
 def queue_project(rows: Rows, share: Share) -> None:
     """Queues everything shared of a project."""
     _queue(rows, PROJECT, share.name)
-    memory_ids = (
-        "select id from memories where project_seq = :project and twin_of = 0 "
-        "and seq not in (select memory_seq from team_memories) order by seq"
-    )
-    sessions = (
-        "select s.id from sessions s where s.project_seq = :project and exists "
-        "(select 1 from digests d where d.session_seq = s.seq)"
-    )
+    memory_ids = """select id from memories where project_seq = :project
+        and twin_of = 0 and seq not in (select memory_seq from team_memories) order by seq"""
+    sessions = """select s.id
+        from sessions s where s.project_seq = :project and exists (select 1 from digests d where d.session_seq = s.seq)"""
     for kind, sql in ((MEMORY, memory_ids), (DIGEST, sessions)):
-        for ident in rows.column(sql, project=share.project_seq):
-            _queue(rows, kind, ident)
+        for item_id in rows.column(sql, project=share.project_seq):
+            _queue(rows, kind, item_id)
 
 
-def _queue(rows: Rows, kind: str, ident: str) -> None:
+def _queue(rows: Rows, kind: str, item_id: str) -> None:
     repeated = "on conflict (kind, id) do update set changes = team_outbox.changes + 1"
-    rows.insert("team_outbox", repeated, kind=kind, id=ident, changes=1)
+    rows.insert("team_outbox", repeated, kind=kind, id=item_id, changes=1)
 
 
 # --- the outbox
 
 
 def list_waiting(rows: Rows, *, limit: int) -> list[Waiting]:
-    """The rows that wait to be sent, projects before their contents."""
+    """Returns the rows that wait to be sent, projects before their contents."""
     sql = "select kind, id, changes from team_outbox order by kind desc, id limit :limit"
     return rows.read(Waiting, sql, limit=limit)
 
 
 def count_waiting(rows: Rows) -> int:
-    """The number of rows that wait to be sent."""
+    """Returns the number of rows that wait to be sent."""
     return rows.number("select count(*) from team_outbox")
 
 
 def remove_sent(rows: Rows, sent: Iterable[Waiting]) -> None:
-    """Removes sent rows from the queue, unless they changed meanwhile."""
+    """Removes sent rows from the queue, unless they changed since."""
     for row in sent:
         rows.delete("team_outbox", **row._asdict())
 
@@ -204,51 +197,43 @@ class SharedSession(NamedTuple):
     last_at: str
 
 
-def find_shared_memory(rows: Rows, ident: str) -> SharedMemory | None:
-    """One's own memory in a shared project; None for any other."""
-    return rows.read_one(
-        SharedMemory,
-        "select m.seq, m.project_seq from memories m join team_shares s on s.project_seq = m.project_seq "
-        "where m.id = :id and m.twin_of = 0 and m.seq not in (select memory_seq from team_memories)",
-        id=ident,
-    )
+def find_shared_memory(rows: Rows, memory_id: str) -> SharedMemory | None:
+    """Returns the user's own memory in a shared project; None for any other memory."""
+    sql = """select m.seq, m.project_seq from memories m join team_shares s on s.project_seq = m.project_seq
+        where m.id = :id and m.twin_of = 0 and m.seq not in (select memory_seq from team_memories)"""
+    return rows.read_one(SharedMemory, sql, id=memory_id)
 
 
-def is_colleagues(rows: Rows, ident: str) -> bool:
+def is_colleagues(rows: Rows, memory_id: str) -> bool:
     """Whether a memory is a colleague's."""
     sql = "select 1 from memories m join team_memories t on t.memory_seq = m.seq where m.id = :id"
-    return rows.exists(sql, id=ident)
+    return rows.exists(sql, id=memory_id)
 
 
-def find_shared_session(rows: Rows, ident: str) -> SharedSession | None:
-    """A session of a shared project; None for any other."""
-    return rows.read_one(
-        SharedSession,
-        "select n.seq, n.project_seq, n.parent, n.host, n.last_at from sessions n "
-        "join team_shares s on s.project_seq = n.project_seq where n.id = :id",
-        id=ident,
-    )
+def find_shared_session(rows: Rows, session_id: str) -> SharedSession | None:
+    """Returns a session of a shared project; None for any other."""
+    sql = """select n.seq, n.project_seq, n.parent, n.host, n.last_at
+        from sessions n join team_shares s on s.project_seq = n.project_seq where n.id = :id"""
+    return rows.read_one(SharedSession, sql, id=session_id)
 
 
-# --- colleagues' memories
+# --- memories of colleagues
 
 
 def list_places(rows: Rows) -> list[Place]:
-    """The colleagues' projects that are received here."""
+    """Returns the colleagues' projects that are received here."""
     return rows.read(Place, f"select {_PLACE} from team_places p order by p.seq")  # noqa: S608
 
 
 def find_project(rows: Rows, name: str, *, workspace: str) -> int | None:
-    """The row of the project that the team knows by a name: one shared by it, or the only one with this remote.
+    """Returns the row of the project that the team knows by a name: one shared by it, or the only one with this remote.
 
     A project in a workspace there matches only a project in the same workspace here.
     """
-    sql = (
-        "select p.seq from projects p left join team_shares s on s.project_seq = p.seq and s.name = :name "
-        "left join projects w on w.seq = p.workspace_seq and w.seq > 0 "
-        "where p.merged_into = 0 and p.part_of = 0 and p.kind <> 'workspace' and (s.name = :name or p.remote = :name) "
-        "and (:wall = '' or coalesce(w.name, '') = :wall) order by case when s.name = :name then 0 else 1 end, p.seq"
-    )
+    sql = """select p.seq from projects p left join team_shares s on s.project_seq = p.seq and s.name = :name
+        left join projects w on w.seq = p.workspace_seq and w.seq > 0
+        where p.merged_into = 0 and p.part_of = 0 and p.kind <> 'workspace' and (s.name = :name or p.remote = :name)
+        and (:wall = '' or coalesce(w.name, '') = :wall) order by case when s.name = :name then 0 else 1 end, p.seq"""
     seqs = rows.column(sql, name=name, wall=workspace)
     is_shared = bool(seqs) and rows.has("team_shares", project_seq=seqs[0])
     return int(seqs[0]) if seqs and (is_shared or len(seqs) == 1) else None
@@ -264,13 +249,13 @@ def save_place(rows: Rows, place: Place) -> None:
 
 def delete_place(rows: Rows, place: Place) -> None:
     """Deletes a colleague's project with its memories."""
-    for ident in rows.column("select remote_id from team_memories where place_seq = :seq", seq=place.seq):
-        delete_memory(rows, place, ident)
+    for remote_id in rows.column("select remote_id from team_memories where place_seq = :seq", seq=place.seq):
+        delete_memory(rows, place, remote_id)
     rows.delete("team_places", seq=place.seq)
 
 
 def find_memory(rows: Rows, place: Place, remote_id: str) -> int | None:
-    """The row here of a colleague's memory by its id there."""
+    """Returns the row here of a colleague's memory by its id there."""
     sql = "select memory_seq from team_memories where place_seq = :place and remote_id = :id"
     return rows.key(sql, place=place.seq, id=remote_id)
 
@@ -288,8 +273,7 @@ def record_author(rows: Rows, place: Place, seq: int, remote_id: str) -> None:
 
 
 def count_received(rows: Rows) -> list[tuple[str, int, int]]:
-    """(author, project, memories) of colleagues' projects."""
-    return rows.all(
-        "select p.author, p.project_seq, count(t.memory_seq) from team_places p "
-        "left join team_memories t on t.place_seq = p.seq group by p.author, p.project_seq order by 1, 2"
-    )
+    """Returns (author, project, memories) of colleagues' projects."""
+    sql = """select p.author, p.project_seq, count(t.memory_seq) from team_places p
+        left join team_memories t on t.place_seq = p.seq group by p.author, p.project_seq order by 1, 2"""
+    return rows.all(sql)

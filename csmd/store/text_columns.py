@@ -54,24 +54,24 @@ DERIVED_PREFIXES = (
 TURN_KEY_COLUMNS = {"turns": "seq", "statements": "turn_seq", "passages": "turn_seq"}
 
 
-def texts_after(
+def read_texts_after(
     rows: Rows, table: str, column: str, after: int, *, sessions: Sequence[int] | None = None
 ) -> list[tuple[int, str]]:
-    """(row key, text) of the next rows of a column; `sessions` (row keys) limits turns and what is derived from them."""
+    """Returns (row key, text) of the next rows of a column; `sessions` limits turns and their derived rows."""
     of_turns = "true"
     if sessions is not None and table in TURN_KEY_COLUMNS:
-        listed = f"select turn_seq from session_turn where {in_keys('session_seq', sessions)}"  # noqa: S608
-        of_turns = f"{TURN_KEY_COLUMNS[table]} in ({listed})"
+        turn_seqs = f"select turn_seq from session_turn where {in_keys('session_seq', sessions)}"  # noqa: S608
+        of_turns = f"{TURN_KEY_COLUMNS[table]} in ({turn_seqs})"
     sql = f"select seq, {column} from {table} where seq > :after and {of_turns} order by seq limit :limit"  # noqa: S608
     return rows.all(sql, after=after, limit=ROWS_PER_PASS)
 
 
-def column_texts(rows: Rows, table: str, column: str) -> Iterator[tuple[int, str]]:
-    """(row key, text) of a whole column, read in parts; the key is 0 for paths."""
+def read_column_texts(rows: Rows, table: str, column: str) -> Iterator[tuple[int, str]]:
+    """Yields (row key, text) of a whole column, read in parts; the key is 0 for paths."""
     if PURGE_ACTIONS[table, column] in PATH_ACTIONS:
         yield from ((0, path) for path in rows.column(f"select {column} from {table}"))  # noqa: S608
         return
     after = 0
-    while part := texts_after(rows, table, column, after):
+    while part := read_texts_after(rows, table, column, after):
         yield from part
         after = part[-1][0]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from csmd.capture import whole_text
 from csmd.paths import is_file
-from csmd.store import compaction_audit, compactions, search, turns
+from csmd.store import compactions, search, turns
 from csmd.store.compactions import Compaction, Total
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, clamp_limit
@@ -37,7 +37,7 @@ def _report_savings(
         "outcomes": {**_count_outcomes(totals), "skipped_under_budget": within_budget},
         "causes": {cause: sum(row.turns for row in totals if row.cause == cause) for cause in sorted({row.cause for row in totals})},
         "counted": sum(row.counted for row in totals), **_sum_sizes(totals),
-        "average_reduction": compactions.average_reduction(rows, projects=seen, session=session_id),
+        "average_reduction": compactions.compute_average_reduction(rows, projects=seen, session=session_id),
         "compactions": [_compaction_json(row, root_of.get(row.project_seq, "")) for row in latest],
     }  # fmt: skip
 
@@ -72,7 +72,7 @@ def _audit_compactions(
     """
     recounted, problems = Counter[str](), list[Json]()
     after = 0
-    while part := compaction_audit.recount(rows, after=after, projects=seen):
+    while part := compactions.recount(rows, after=after, projects=seen):
         after = part[-1].seq
         for row in part:
             recounted.update(

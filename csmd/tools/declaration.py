@@ -15,7 +15,7 @@ from csmd import parameters, wire
 from csmd.capture import project_identity
 from csmd.config import Config
 from csmd.dream.gates import Verdict
-from csmd.embedding.models import Embedder
+from csmd.embedding.worker_client import Embedder
 from csmd.errors import BadInput, CsmdError
 from csmd.exclusions import Excludes, Pauses
 from csmd.knowledge import Memory
@@ -24,8 +24,8 @@ from csmd.recall import visibility
 from csmd.recall.hybrid_search import Embed
 from csmd.store import candidates
 from csmd.store.core import Lane, Store
-from csmd.store.lookup_log import Composition, Lookup
 from csmd.store.sqlite import Rows
+from csmd.store.telemetry_rows import Composition, Lookup
 
 Json = dict[str, Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -212,7 +212,7 @@ def require_person(by_person: bool, what: str) -> None:
 
 def refuse_in_review(rows: Rows, memory: Memory, *, by_person: bool) -> None:
     """Raises CsmdError if a question about the memory waits for a person and no person asks."""
-    if not by_person and memory.id in candidates.asked_about(rows):
+    if not by_person and memory.id in candidates.list_questioned_ids(rows):
         raise CsmdError(f"{memory.id} is waiting for a person's review", hint="run `csmd review` to answer it")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from csmd.capture import project_identity
-from csmd.embedding import models
+from csmd.embedding import installed_models
 from csmd.errors import BadInput
 from csmd.paths import is_there
 from csmd.recall import visibility
@@ -62,7 +62,7 @@ def _show_job(ctx: ToolContext, rows: None, id_: str) -> Json:
 @TOOLS.add("csm_model_add", mutates=True)
 def _add_model(ctx: ToolContext, rows: Rows, path: str, name: str = "") -> Json:
     """Install an embedding model from a folder; `name` if it is not the configured one; returns a job."""
-    models.check_model_dir(Path(path))
+    installed_models.check_model_dir(Path(path))
     return {"job": ctx.submit("model", path=str(Path(path)), order={"name": name})}
 
 
@@ -75,7 +75,7 @@ def _find_project_key(rows: Rows, path: str) -> str:
     """The key of the project listed with a path, else of the one that contains it, else the path's own key."""
     listed_seq = workspaces.project_at_path(rows, path)
     seq = project_identity.find_row(rows, path) if listed_seq is None else listed_seq
-    return project_identity.identify_directory(path).key if seq is None else projects.key_of(rows, seq)
+    return project_identity.identify_directory(path).key if seq is None else projects.read_key(rows, seq)
 
 
 @TOOLS.add("csm_privacy_purge", mutates=True)
@@ -126,5 +126,5 @@ def list_backup_files(database: Path) -> list[Json]:
     return [
         {"path": str(path), "made_at": made_at.isoformat().replace("+00:00", "Z"), "bytes": path.stat().st_size}
         for path in backup.list_backups(database)
-        if (made_at := backup.time_in_name(path))
+        if (made_at := backup.parse_time_in_name(path))
     ]

@@ -14,8 +14,8 @@ from typing import TypeVar
 from csmd.errors import BadInput, CsmdError
 from csmd.knowledge import Link, Memory
 from csmd.memory import remember, supersession, topic_tagging
-from csmd.recall import results, visibility
-from csmd.store import memories, memory_graph, memory_links, tombstones, topics
+from csmd.recall import memory_neighbours, visibility
+from csmd.store import memories, memory_links, tombstones, topics
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, clamp_limit
@@ -109,7 +109,8 @@ def _link_memories(
         refuse_purged(tombstones.purged_marks(writing, ctx.store.hash_key), relationship.replace("_", " "), "name")
         ends = (origin.id, target.id, relationship)
         is_linked = any(
-            (link.from_id, link.to_id, link.relationship) == ends for link in memory_links.links_of(writing, origin.id)
+            (link.from_id, link.to_id, link.relationship) == ends
+            for link in memory_links.list_links(writing, origin.id)
         )
         if (is_linked or undo) and not by_person:
             raise CsmdError("only a person at a terminal can change an existing link", hint="leave it as it is")
@@ -120,7 +121,7 @@ def _link_memories(
                 older, newer = sorted((origin, target), key=lambda memory: (memory.confirmed_at, memory.id))
                 reason = "somebody linked them as contradicting each other"
                 supersession.ask_which_holds(writing, older, newer, reason=reason, sure=link_weight, at=ctx.now())
-        elif not memory_graph.remove_link(writing, origin.seq, target.seq, relationship):
+        elif not memory_links.remove_link(writing, origin.seq, target.seq, relationship):
             raise BadInput(f"no such link leads from {origin.id} to {target.id}", hint=f"`csmd show {origin.id}`")
         return {
             "from": brief_memory_json(origin), "to": brief_memory_json(target), "relationship": relationship, "weight": link_weight,
@@ -136,7 +137,7 @@ def _check_relationship(name: str) -> None:
     if name in RESERVED_RELATIONSHIPS:
         raise BadInput(f"only csmd creates the relationship {name!r}", hint=RESERVED_RELATIONSHIPS[name])
     if not _RELATIONSHIP.fullmatch(name):
-        hint = f"name it in one to three words: extends, is part of, or one of {', '.join(results.DRAWN_BY_HAND)}"
+        hint = f"name it in one to three words: extends, is part of, or one of {', '.join(memory_neighbours.DRAWN_BY_HAND)}"
         raise BadInput(f"{display.cut(name, 60)!r} is not a relationship", hint=hint)
 
 
@@ -202,10 +203,10 @@ def _list_related(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> J
     """List what is one hop from a memory."""
     memory, seen = find_memory(rows, id_, asking), visibility.find_visible_places(rows, asking=asking)
     links_to: dict[int, list[Json]] = {}
-    for _, other, relationship, weight, outwards in memory_graph.list_edges(rows, [memory.seq], projects=seen):
+    for _, other, relationship, weight, outwards in memory_links.list_edges(rows, [memory.seq], projects=seen):
         link = {"relationship": relationship, "weight": weight, "direction": "to" if outwards else "from"}
         links_to.setdefault(other, []).append(link)
-    neighbours = results.find_neighbours(rows, [memory.seq], projects=seen).get(memory.seq, [])
+    neighbours = memory_neighbours.find_neighbours(rows, [memory.seq], projects=seen).get(memory.seq, [])
     others = memories.by_seqs(rows, [seq for seq, *_ in neighbours])
     tagged = topics.topics_of_memories(rows, [memory.seq, *others])
     own_topics = {tag.name for tag in tagged.get(memory.seq, ())}
@@ -224,6 +225,6 @@ def _list_related(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> J
 @TOOLS.add("csm_graph_stats")
 def _count_graph(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """Count memories, topics, relationships and sessions."""
-    counted, links = memory_graph.count_nodes_and_edges(rows, seen), memory_graph.count_relationships(rows, seen)
+    counted, links = memory_links.count_nodes_and_edges(rows, seen), memory_links.count_relationships(rows, seen)
     edges = {"relates_to": sum(links.values()), "tagged": counted.pop("tagged"), "produced": counted.pop("produced")}
     return {**counted, "relationships": sum(edges.values()), "edges": edges, "links": links}

@@ -22,7 +22,6 @@ from csmd.store import (
     fulltext,
     memories,
     memory_deletion,
-    memory_graph,
     memory_links,
     projects,
     search,
@@ -70,7 +69,7 @@ def sqlite(tmp_path: Path) -> Iterator[Backend]:
 
     def vector_hits(vector: bytes, *, limit: int) -> list[Any]:
         nearest = {}
-        for hit in vectors.vector_hits(rows, "memory", model, vector, projects=None, limit=4 * limit):
+        for hit in vectors.find_vector_hits(rows, "memory", model, vector, projects=None, limit=4 * limit):
             nearest.setdefault(hit[0], tuple(hit))
         return list(nearest.values())[:limit]
 
@@ -157,7 +156,7 @@ def test_memories_are_listed_by_page_gate_and_state(backend: Backend) -> None:
     assert memories.list_page(rows, projects=None, **{**query, "gate": "promissory", "offset": 0})[1] == 1
     assert memories.list_page(rows, projects=[shop], **{**query, "state": "active"})[1] == 4
     assert [memory.id for memory in memories.list_memories(rows, projects=[shop], limit=2)] == ["m0004", "m0003"]
-    assert [memory.id for memory in memories.memories_replaced_by(rows, ["m0004"])["m0004"]] == ["m0000"]
+    assert [memory.id for memory in memories.map_replaced_memories(rows, ["m0004"])["m0004"]] == ["m0000"]
 
 
 def test_what_is_deleted_takes_all_with_it_that_hangs_on_it(backend: Backend) -> None:
@@ -170,7 +169,7 @@ def test_what_is_deleted_takes_all_with_it_that_hangs_on_it(backend: Backend) ->
     assert memories.by_id(rows, "m0001") is None
     assert backend.text_hits(["8080"], projects=None, limit=5) == []
     assert backend.vector_hits(bytes([1, 2, 3, 4]), limit=5) == []
-    assert topics.list_members(rows, "ports", None) == {} and memory_links.links_of(rows, "m0002") == []
+    assert topics.list_members(rows, "ports", None) == {} and memory_links.list_links(rows, "m0002") == []
     assert memories.by_seqs(rows, [gone.seq, stays.seq]).keys() == {stays.seq}
 
 
@@ -200,7 +199,7 @@ def test_memories_are_found_by_topic(backend: Backend) -> None:
     assert topics.list_topics(rows, None) == [
         (first.project_seq, "deploy", 2, LATER), (other.project_seq, "deploy", 1, NOW),
     ]  # fmt: skip
-    shared = memory_graph.list_shared(rows, [first.seq], projects=None, widest_topic=5, widest_session=0)
+    shared = memory_links.list_shared(rows, [first.seq], projects=None, widest_topic=5, widest_session=0)
     assert [tuple(row) for row in shared] == [(first.seq, two.seq, "topic", 2)]
 
 
@@ -211,13 +210,13 @@ def test_a_link_is_an_edge_with_a_weight_from_both_of_its_ends(backend: Backend)
         memory_links.add_link(
             rows, Link(from_id="m0001", to_id="m0002", relationship="refines", weight=weight), now=NOW
         )
-    assert memory_links.links_of(rows, "m0002") == [
+    assert memory_links.list_links(rows, "m0002") == [
         Link(from_id="m0001", to_id="m0002", relationship="refines", weight=0.75)
     ]
-    assert memory_graph.list_edges(rows, [two.seq], projects=None) == [(two.seq, first.seq, "refines", 0.75, False)]
+    assert memory_links.list_edges(rows, [two.seq], projects=None) == [(two.seq, first.seq, "refines", 0.75, False)]
     memory_links.add_link(rows, Link(from_id="m0001", to_id="m9999", relationship="refines", weight=1.0), now=NOW)
-    assert len(memory_links.links_of(rows, "m0001")) == 1, "there is no such memory"
-    assert memory_graph.remove_link(rows, first.seq, two.seq, "refines") and not memory_graph.remove_link(
+    assert len(memory_links.list_links(rows, "m0001")) == 1, "there is no such memory"
+    assert memory_links.remove_link(rows, first.seq, two.seq, "refines") and not memory_links.remove_link(
         rows, first.seq, two.seq, "refines"
     )
 
@@ -231,15 +230,15 @@ def test_a_merge_brings_the_sources_and_is_undone(backend: Backend) -> None:
     aside, kept = memories.by_id(rows, "m0001"), memories.by_id(rows, "m0002")
     assert aside is not None and kept is not None
     assert (aside.tier, aside.superseded_by, kept.times, kept.confidence) == ("archive", "m0002", 2, 0.8)
-    assert belief_changes.is_merged(rows, aside) and belief_changes.surviving_memory(rows, aside).id == "m0002"
-    done, took_in = belief_changes.last_merge(rows, "m0001") or (None, None)
+    assert belief_changes.is_merged(rows, aside) and belief_changes.find_surviving_memory(rows, aside).id == "m0002"
+    done, took_in = belief_changes.find_last_merge(rows, "m0001") or (None, None)
     assert done is not None and took_in is not None and done.reason == "they say the same"
     belief_changes.undo_merge(
         rows, replace(aside, tier="daily", superseded_by=""), replace(kept, confidence=0.75), took_in, done, now=LATER
     )
     back = memories.by_id(rows, "m0002")
     assert back is not None and (back.times, back.confidence) == (1, 0.75)
-    assert not belief_changes.is_merged(rows, aside) and belief_changes.last_merge(rows, "m0001") is None
+    assert not belief_changes.is_merged(rows, aside) and belief_changes.find_last_merge(rows, "m0001") is None
 
 
 def test_the_chunks_of_a_long_memory_are_one_hit_by_the_nearest(backend: Backend) -> None:
@@ -259,9 +258,9 @@ def test_the_stats_count_memories_topics_and_links_of_the_projects_asked_for(bac
     save(backend, "m0003", "Deploy nightly", project="tools")
     topics.tag_memory(rows, memory.seq, "deploy", by="person")
     memory_links.add_link(rows, Link(from_id="m0001", to_id="m0002", relationship="refines", weight=1.0), now=NOW)
-    counts = memory_graph.count_nodes_and_edges(rows, [memory.project_seq])
+    counts = memory_links.count_nodes_and_edges(rows, [memory.project_seq])
     assert counts == {"memories": 2, "topics": 1, "sessions": 0, "tagged": 1, "produced": 2}
-    assert memory_graph.count_relationships(rows, None) == {"refines": 1} and search.count_memories(rows) == 3
+    assert memory_links.count_relationships(rows, None) == {"refines": 1} and search.count_memories(rows) == 3
 
 
 def test_a_candidate_waits_once_with_its_evidence_and_is_settled(backend: Backend) -> None:

@@ -35,11 +35,11 @@ from csmd.store import (
     journal,
     memories,
     memory_deletion,
+    memory_snapshots,
     project_merges,
     projects,
     purge,
     purge_files,
-    row_images,
     stored_pages,
     tombstones,
 )
@@ -108,8 +108,8 @@ def test_only_peoples_own_sessions_are_new_ones(store: Store) -> None:
             )  # fmt: skip
 
     store.write(write)
-    assert store.read(lambda rows: dreams.sessions_since(rows, "")) == 2
-    assert store.read(lambda rows: dreams.sessions_since(rows, LATER)) == 1
+    assert store.read(lambda rows: dreams.count_sessions_since(rows, "")) == 2
+    assert store.read(lambda rows: dreams.count_sessions_since(rows, LATER)) == 1
 
 
 def test_an_action_that_changes_nothing_is_none_and_one_that_fails_leaves_nothing(store: Store) -> None:
@@ -140,7 +140,7 @@ def test_the_journal_goes_when_it_is_old_and_the_last_dream_stays_known(store: S
 
     def forget(*some: Dream, most: int = 50) -> list[int]:
         seqs = [one.seq for one in some]
-        return list(iter(lambda: store.write(lambda rows: dreams.delete_actions(rows, seqs, most=most)), 0))
+        return list(iter(lambda: store.write(lambda rows: dreams.delete_actions(rows, seqs, limit=most)), 0))
 
     store.write(lambda rows: dreams.set_states(rows, [1], "undoing", now=LATER))
     assert forget(first) == [], "what is being undone needs its journal"
@@ -449,9 +449,9 @@ def test_a_purged_session_takes_the_actions_and_files_along_that_told_of_it(stor
 def test_a_candidates_words_are_kept_apart_from_its_state(store: Store) -> None:
     believed(store)
     found = store.read(lambda rows: candidates.waiting(rows, projects=None))
-    images = store.read(lambda rows: row_images.take_images(rows, [one.id for one in found]))
+    images = store.read(lambda rows: memory_snapshots.take_snapshots(rows, [one.id for one in found]))
     for one, image in zip(found, images, strict=True):
-        assert one.fingerprint in image.more.values() and one.fingerprint not in str(image.state)
+        assert one.fingerprint in image.details.values() and one.fingerprint not in str(image.state)
 
 
 def test_a_purged_project_takes_all_that_was_dreamt_of_it_along(store: Store) -> None:

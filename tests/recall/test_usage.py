@@ -26,7 +26,7 @@ class Case(NamedTuple):
 
     told: str
     turns: list[tuple[usage.Voice, str]]
-    by: usage.By
+    by: usage.MarkKind
 
 
 def call(**given: object) -> str:
@@ -101,11 +101,11 @@ COMMON = {"tests", "run", "commit", "every"}
 @pytest.mark.parametrize("name", CASES)
 def test_use_is_told_by_what_the_assistant_brings_first(name: str) -> None:
     case = CASES[name]
-    told = usage.track_text(case.told)
+    told = usage.make_item(case.told)
     for voice, said in case.turns:
         usage.compare_turn([told], usage.parse_turn(said, voice), COMMON.__contains__)
-    assert told.by == case.by
-    assert bool(case.by) == bool(told.brought)
+    assert told.used_mark == case.by
+    assert bool(case.by) == bool(told.matched_marks)
 
 
 # --- Receipts judged over a real store: when their time is over, by what was said after them, once.
@@ -164,7 +164,7 @@ def tell(store: Store, minute: float, items: Sequence[str], *, event: str = "pro
 
 
 def judge(store: Store, *, answered: str = LATE, still: str = EARLY, over: str = EARLY) -> int:
-    return usage.step(store, answered=answered, still=still, over=over)
+    return usage.judge_due_receipts(store, answered=answered, idle=still, start_idle=over)
 
 
 def verdicts(store: Store) -> dict[str, tuple[int | None, str]]:
@@ -189,10 +189,10 @@ def test_what_a_prompt_was_told_is_judged_when_the_next_prompt_has_come(store: S
     assert judge(store, answered=at(4)) == 0, "its lines may not have been read yet"
     assert judge(store) == 1 and judge(store) == 0
     assert verdicts(store) == {pnpm: (1, "words"), retry: (0, "")}
-    told = store.read(lambda rows: receipts.usage_since(rows, EARLY))
+    told = store.read(lambda rows: receipts.sum_usage_since(rows, EARLY))
     assert (told.injections, told.tokens, told.items, told.judged, told.used) == (2, 100, 2, 2, 1)
-    assert store.read(lambda rows: receipts.usage_since(rows, LATE)).injections == 0
-    assert store.read(lambda rows: receipts.usage_since(rows, EARLY, projects=[7])).items == 0
+    assert store.read(lambda rows: receipts.sum_usage_since(rows, LATE)).injections == 0
+    assert store.read(lambda rows: receipts.sum_usage_since(rows, EARLY, projects=[7])).items == 0
 
 
 @pytest.mark.invariant("Use is told only by what the assistant brings first, and is no confirmation")
@@ -239,7 +239,7 @@ def test_what_the_context_held_is_no_use_and_after_a_compaction_it_is(store: Sto
     say(store, "tool_call", '{"command": "pnpm test"}', 7)
     hear(store, "session_end", 8)
     assert judge(store) == 1
-    assert store.read(lambda rows: receipts.usage_since(rows, at(6))).used == 1
+    assert store.read(lambda rows: receipts.sum_usage_since(rows, at(6))).used == 1
 
 
 def test_what_is_quiet_long_enough_is_over_and_what_nobody_answered_is_not_judged(store: Store) -> None:

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from csmd.store import activity, events, lookup_log, memories, projects, tombstones, turns, workspaces
+from csmd.store import activity, events, memories, projects, telemetry_rows, tombstones, turns, workspaces
 from csmd.store.core import Store
-from csmd.store.lookup_log import Composition, Lookup
 from csmd.store.sqlite import Rows
+from csmd.store.telemetry_rows import Composition, Lookup
 
 
 def test_counters_add_up_by_name(store: Store) -> None:
     def story(rows: Rows) -> dict[str, int]:
         activity.increment_counters(rows, [("bad lines", 2), ("redacted key", 1), ("bad lines", 3)])
         activity.increment_counters(rows, [])
-        return activity.counters(rows)
+        return activity.read_counters(rows)
 
     assert store.write(story) == {"bad lines": 5, "redacted key": 1}
 
@@ -25,7 +25,7 @@ def test_counters_add_up_by_name(store: Store) -> None:
 def test_an_empty_store_counts_nothing_and_the_scope_of_everything_is_no_project(store: Store) -> None:
     assert set(store.read(activity.counts).values()) == {0}
     assert store.read(activity.project_counts) == []
-    assert store.read(activity.last_event_times) == {}
+    assert store.read(activity.list_last_event_times) == {}
 
 
 def test_the_project_with_the_latest_session_comes_first_and_one_without_last(store: Store, given: Any) -> None:
@@ -49,7 +49,7 @@ def test_the_latest_of_each_kind_of_event_is_known(store: Store, given: Any) -> 
         for ident, name, second in (("a", "prompt", 9), ("b", "prompt", 5), ("c", "stop", 1)):
             event = given.event(ident, name=name, second=second)
             events.record_event(rows, event, text_hash="", payload_hash=ident)
-        return activity.last_event_times(rows)
+        return activity.list_last_event_times(rows)
 
     assert store.write(story) == {"prompt": given.at(9), "stop": given.at(1)}
 
@@ -61,12 +61,12 @@ def test_what_status_shows_is_what_there_is(store: Store, given: Any) -> None:
             turn = given.turn(f"u{number}", f"words {number}")
             turns.add_turn(rows, turn, text_hash=f"h{number}", host="claude", project=project, path="")
             events.record_event(rows, given.event(f"e{number}"), text_hash="", payload_hash=f"p{number}")
-        assert activity.tallied_counts(rows) == activity.counts(rows) and activity.tallied_counts(rows)["turns"] == 5
+        assert activity.read_tallies(rows) == activity.counts(rows) and activity.read_tallies(rows)["turns"] == 5
         rows.run("insert into statements (turn_seq, session_seq, project_seq, text, text_hash, gate, category, "
                  "confidence, authority, reasons, at) values (1, 1, 1, 't', 'h', 'g', 'c', 1, 'user', '', '')")  # fmt: skip
         rows.run("delete from turns where seq <= 2")  # its statement goes with it
-        assert activity.tallied_counts(rows) == activity.counts(rows)
-        assert (activity.tallied_counts(rows)["turns"], activity.tallied_counts(rows)["statements"]) == (3, 0)
+        assert activity.read_tallies(rows) == activity.counts(rows)
+        assert (activity.read_tallies(rows)["turns"], activity.read_tallies(rows)["statements"]) == (3, 0)
 
     store.write(story)
 
@@ -78,7 +78,7 @@ def test_a_write_that_was_undone_is_not_counted(store: Store, given: Any) -> Non
 
     with contextlib.suppress(ValueError):
         store.write(broken)
-    assert store.read(activity.tallied_counts)["events"] == 0
+    assert store.read(activity.read_tallies)["events"] == 0
 
 
 def test_memories_are_counted_by_gate_and_tier(store: Store, given: Any) -> None:
@@ -89,7 +89,7 @@ def test_memories_are_counted_by_gate_and_tier(store: Store, given: Any) -> None
             ("c", "behavioral", "durable"),
         ):
             memories.insert(rows, given.memory(ident, ident, gate=gate, tier=tier), text_hash=ident)
-        return activity.memories_by_gate_and_tier(rows)
+        return activity.count_by_gate_and_tier(rows)
 
     assert store.write(story) == [("behavioral", "durable", 2), ("correction", "daily", 1)]
 
@@ -122,21 +122,21 @@ def recalled(at: str) -> Lookup:
 
 
 def test_only_the_latest_are_kept(store: Store, given: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookup_log, "MAX_ROWS", 3)
+    monkeypatch.setattr(telemetry_rows, "MAX_ROWS", 3)
 
     def story(rows: Rows) -> None:
         for second in range(6):
             at = given.at(second)
-            lookup_log.add_lookups(
-                rows, [composed(at)], [recalled(at)], before=given.at(4) if second == 5 else "", key=KEY
+            telemetry_rows.add_records(
+                rows, [composed(at), recalled(at)], before=given.at(4) if second == 5 else "", key=KEY
             )
             assert (
-                len(lookup_log.compositions_since(rows, ""))
-                == len(lookup_log.lookups_since(rows, ""))
+                len(telemetry_rows.read_since(rows, Composition, ""))
+                == len(telemetry_rows.read_since(rows, Lookup, ""))
                 == (2 if second == 5 else min(second + 1, 3))
             )
-        assert lookup_log.compositions_since(rows, given.at(5)) == [composed(given.at(5))]
-        assert lookup_log.lookups_since(rows, given.at(5)) == [recalled(given.at(5))]
+        assert telemetry_rows.read_since(rows, Composition, given.at(5)) == [composed(given.at(5))]
+        assert telemetry_rows.read_since(rows, Lookup, given.at(5)) == [recalled(given.at(5))]
 
     store.write(story)
 
@@ -144,8 +144,8 @@ def test_only_the_latest_are_kept(store: Store, given: Any, monkeypatch: pytest.
 def test_a_session_that_was_purged_meanwhile_is_not_noted(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         tombstones.purge_names(rows, "session", ["s1"], key=KEY, now=given.now)
-        lookup_log.add_lookups(rows, [composed(given.at(1)), composed(given.at(2), "s2")], [], before="", key=KEY)
-        assert [one.session_id for one in lookup_log.compositions_since(rows, "")] == ["s2"]
+        telemetry_rows.add_records(rows, [composed(given.at(1)), composed(given.at(2), "s2")], before="", key=KEY)
+        assert [one.session_id for one in telemetry_rows.read_since(rows, Composition, "")] == ["s2"]
 
     store.write(story)
 
@@ -158,9 +158,9 @@ def test_every_count_of_memories_leaves_out_the_superseded_which_are_counted_by_
         for ident in ("m1", "m2"):
             memories.insert(rows, given.memory(ident, ident, project=project), text_hash=ident)
         rows.run("update memories set superseded_by = 'm2' where id = 'm1'")
-        for counts in (activity.counts(rows), activity.tallied_counts(rows)):
+        for counts in (activity.counts(rows), activity.read_tallies(rows)):
             assert (counts["memories"], counts["superseded"]) == (1, 1)
-        assert [count for *_, count in activity.memories_by_gate_and_tier(rows)] == [1]
+        assert [count for *_, count in activity.count_by_gate_and_tier(rows)] == [1]
         assert [count for *_, count, _ in activity.project_counts(rows)] == [1]
         assert [summary.memories for summary in workspaces.list_projects(rows)] == [1]
 

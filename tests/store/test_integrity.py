@@ -55,7 +55,7 @@ BROKEN: dict[str, str] = {
     "update vector_codes set project_seq = 77": "without signs",
     "update vectors set row_seq = 77 where kind = 'memory'": "a memory that is gone",
     "update memories set project_seq = 0": "another project",
-    "delete from vectors": "passed by",
+    "delete from vectors": "were skipped",
     "insert into memories_fts (rowid, text) values (9, 'planted')": "memories_fts",
     "delete from passages_fts_data where id > 9": "passages_fts",
     "delete from passages_fts where rowid = 1": "missing from it",
@@ -164,7 +164,7 @@ BREACHES: list[tuple[str, Callable[[Rows, Given], None]]] = [
     ("merged", _merged),
     ("confidence", update("confidence = 1.2")),
     ("confidence", update("confidence = 0.5")),
-    ("confidence", update("confidence = 0.85, category = 'pattern', gate = 'epistemic', scope = 'project'")),
+    ("confidence", update("confidence = 0.85, category = 'pattern', gate = 'epistemic'")),
     ("forgotten", _forgotten),
     ("links", lambda rows, given: rows.run("insert into links values (1, 77, 'x', 1, '')")),
     ("statements", _statement("user", "77")),
@@ -172,6 +172,7 @@ BREACHES: list[tuple[str, Callable[[Rows, Given], None]]] = [
     ("thresholds", update("hot_until = 31")),
     ("thresholds", update("archive_at = 29")),
     ("scope", _in_a_project),
+    ("scope", update("scope = 'project'")),
     ("candidates", _promoted(status="open", evidence=(Evidence(uuid="gone", session_id="s", at=""),))),
 ]
 

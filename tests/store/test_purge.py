@@ -29,11 +29,9 @@ from csmd.store import (
     goals,
     instruction_rows,
     journal,
-    lookup_log,
     memories,
     memory_links,
     memory_scenes,
-    outcome_rows,
     packet_rows,
     projects,
     provisional_turns,
@@ -44,16 +42,18 @@ from csmd.store import (
     search,
     session_link_rows,
     statement_rows,
+    telemetry_rows,
     text_columns,
     token_usage,
     tombstones,
     turns,
     vectors,
+    work_outcome_rows,
     workspaces,
 )
+from csmd.store.byte_search import count_in_bytes
 from csmd.store.core import Store
 from csmd.store.integrity import check_database
-from csmd.store.purge_files import count_in_bytes
 from csmd.store.sqlite import Rows
 from csmd.store.token_usage import MessageTokens
 from csmd.text import tokens
@@ -157,7 +157,7 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
             [session_links.Link(0, session, "unseen commit", "1a2b3c4", 0.7, ("u20",))],
             {"unseen commit": "gap"},
         )
-        outcome_rows.replace_outcomes(
+        work_outcome_rows.replace_outcomes(
             rows, session, [work_outcomes.WorkEnding("tests", "well", "`pytest` passed", "u20")], at=given.now
         )
         belief_changes.record_change(rows, "m-u00", "edit", "before", "after", "reason", "user", given.now)
@@ -358,10 +358,10 @@ def test_a_purged_session_leaves_its_turns_listed_and_empty_and_no_other_loses_a
         agent = given.turn("a1", "what the agent of the first one said among its own", session="s1-first", agent_id="a")
         turns.add_turn(rows, agent, text_hash="", host="claude", project=1, path="")
 
-        made = lookup_log.Composition(
+        made = telemetry_rows.Composition(
             at=given.now, session_id="s1-first", event="prompt", chosen=0, cut=0, tokens=0, degraded=0, ms=0
         )
-        lookup_log.add_lookups(rows, [made, made._replace(session_id="s2-other")], [], before="", key=key_of(rows))
+        telemetry_rows.add_records(rows, [made, made._replace(session_id="s2-other")], before="", key=key_of(rows))
         token_usage.record_usage(
             rows, [MessageTokens(one, "m", 1, 1, 1, 1) for one in ("s1-first", "s1-first/a", "s2-other")]
         )
@@ -412,7 +412,7 @@ def test_a_purged_project_leaves_neither_its_name_nor_what_was_said_in_it(
     for key in ("key-bank", "key-old-bank"):
         assert filled.read(lambda rows, key=key: projects.seq_of(rows, replace(given.project(), key=key))) is None
     assert {row[1] for row in filled.read(activity.project_counts)} == {"/home/me/shop", PURGED}
-    assert filled.read(lambda rows: memory_links.links_of(rows, "m-u00")) == []
+    assert filled.read(lambda rows: memory_links.list_links(rows, "m-u00")) == []
     # What begins in it later is another project.
     again = filled.write(lambda rows: projects.ensure(rows, given.project("bank"), now=AFTER))
     assert filled.write(lambda rows: purge.apply_tombstones(rows, filled.hash_key)) == 0
@@ -649,7 +649,7 @@ def test_files_of_every_kind_are_purged_in_their_way(filled: Store, given: Given
     assert (log / "csmd.log").read_text() == f"x {PURGED} y\n" and (home / "backups" / "clean.db").exists()
     purge_files.purge(home, log, marks, [], everything=True)
     assert not list((home / "backups").glob("*.db"))
-    assert tombstones.turn_names("a/1", "s", "h") == ("a/1", "a", "s:h")
+    assert tombstones.list_turn_names("a/1", "s", "h") == ("a/1", "a", "s:h")
 
 
 def test_a_plan_names_the_projects_in_which_its_text_stands_and_none_behind_a_wall(filled: Store) -> None:

@@ -70,7 +70,7 @@ class Shelf:
     places: dict[str, list[int] | None]
 
     def ask(self, statement: str, *, by: str = OPEN, limit: int = 50, seconds: float = 10.0) -> Answer:
-        return sql_views.answer(self.path, statement, places=self.places[by], limit=limit, seconds=seconds)
+        return sql_views.answer(self.path, statement, projects=self.places[by], limit=limit, seconds=seconds)
 
 
 def fill(rows: Rows, name: str, *, other: str = "") -> None:
@@ -173,8 +173,8 @@ def make_shelf(folder: Path, *, hidden: bool) -> Shelf:
             workspaces.join(rows, wall, rows.number("select seq from projects where root = :root", root=f"/w/{name}"))
         if hidden:
             entangle(rows)
-        return {OPEN: projects.visible_projects(rows, inside=0)} | {
-            name: projects.visible_projects(rows, inside=wall) for name, wall in walls.items()
+        return {OPEN: projects.list_visible_projects(rows, inside=0)} | {
+            name: projects.list_visible_projects(rows, inside=wall) for name, wall in walls.items()
         }
 
     places = store.write(write)

@@ -16,8 +16,8 @@ from csmd.store import (
     events,
     journal,
     memories,
-    migrate,
     recovery,
+    schema_migrations,
     speaker_reviews,
     sqlite,
     tampered_transcripts,
@@ -34,20 +34,20 @@ ADD_MOOD = "alter table memories add column mood text not null default 'calm';\n
 @pytest.fixture(autouse=True)
 def nothing_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has every database migrated here, the new ones too."""
-    monkeypatch.setattr(migrate, "migrate", migrate.migrate.__wrapped__)  # type: ignore[attr-defined]
+    monkeypatch.setattr(schema_migrations, "migrate", schema_migrations.migrate.__wrapped__)  # type: ignore[attr-defined]
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the shipped migrations to which a test adds its own."""
     copied = tmp_path / "migrations"
-    shutil.copytree(migrate.FOLDER, copied)
-    monkeypatch.setattr(migrate, "FOLDER", copied)
+    shutil.copytree(schema_migrations.FOLDER, copied)
+    monkeypatch.setattr(schema_migrations, "FOLDER", copied)
     return copied
 
 
 def names(store: Store) -> list[str]:
-    return store.read(migrate.list_applied)
+    return store.read(schema_migrations.list_applied)
 
 
 def with_a_memory(path: Path, given: Any) -> None:
@@ -58,7 +58,7 @@ def with_a_memory(path: Path, given: Any) -> None:
 
 def test_a_blank_file_gets_everything_once_and_no_backup(path: Path) -> None:
     first = Store(path, now="2026")
-    assert first.migrated == [name for name, _ in migrate.list_migrations()]
+    assert first.migrated == [name for name, _ in schema_migrations.list_migrations()]
     first.close()
     again = Store(path, now="2027")
     assert again.migrated == []
@@ -78,7 +78,7 @@ def test_an_older_file_with_data_is_copied_and_then_brought_forward(path: Path, 
     backup = path.with_name("csmd.before-migration.db")
     assert backup.stat().st_mode & 0o777 == 0o600
     kept = Rows(sqlite.connect(backup, readonly=True))
-    assert "9001_mood" not in migrate.list_applied(kept)
+    assert "9001_mood" not in schema_migrations.list_applied(kept)
     assert [memory.text for memory in memories.list_memories(kept, projects=None)] == ["use tabs"]
     kept.connection.close()
 
@@ -112,7 +112,7 @@ def test_a_downgrade_is_refused_with_the_name_of_the_newest_copy_that_fits(
     for there, hint in (
         (copy, f"csmd restore {copy}"),
         (daily, f"csmd restore {daily}"),
-        (None, "no backup beside it"),
+        (None, "it has no backup"),
     ):
         if there == daily:
             copy.replace(daily)
@@ -152,7 +152,7 @@ def test_the_previous_copy_stays_until_the_new_one_is_whole(
         Store(path, now="")
     assert copy.read_bytes() == b"of an earlier upgrade"
     monkeypatch.undo()
-    monkeypatch.setattr(migrate, "FOLDER", folder)
+    monkeypatch.setattr(schema_migrations, "FOLDER", folder)
     Store(path, now="").close()
     assert copy.read_bytes().startswith(b"SQLite format 3")
     assert [file.name for file in path.parent.glob("csmd.before*")] == [copy.name]
@@ -170,7 +170,7 @@ def test_a_migration_that_fails_changes_nothing_and_is_done_at_the_next_start(
         Store(path, now="")
     assert threading.active_count() == before
     left = Rows(sqlite.connect(path, readonly=True))
-    assert migrate.list_applied(left)[-1] == "9001_fine"
+    assert schema_migrations.list_applied(left)[-1] == "9001_fine"
     assert "mood" not in [row[1] for row in left.all("pragma table_info(memories)")]
     left.connection.close()
     (folder / "9002_mood.sql").write_text(ADD_MOOD)
@@ -194,7 +194,7 @@ def test_a_file_of_a_newer_csmd_is_refused_and_left_as_it_is(path: Path, folder:
 
 
 def test_migrations_have_numbers_that_order_them() -> None:
-    shipped = [name for name, _ in migrate.list_migrations()]
+    shipped = [name for name, _ in schema_migrations.list_migrations()]
     assert shipped == sorted(shipped)
     first = int(shipped[0].split("_")[0])
     assert [int(name.split("_")[0]) for name in shipped] == list(range(first, first + len(shipped)))
@@ -210,6 +210,7 @@ def renamed_migrations(path: Path, *names: str) -> None:
 
 #: Takes the schema back to the migration 0022, with a row in each table that went since.
 BEFORE_SCHEMA = """
+drop trigger graph_topic_insert;
 drop index turns_of_speakers_due;
 alter table turns drop column speaker_due;
 create table speakers_due (turn_seq integer not null primary key references turns (seq) on delete cascade) without rowid;
@@ -288,17 +289,17 @@ def schema_of(rows: Rows) -> set[tuple[str, ...]]:
 
 def answers_and_dreams_are_in_the_journal(store: Store) -> None:
     """Checks the rows that BEFORE_SCHEMA put into tables that the journal replaced."""
-    last = store.read(lambda rows: journal.last_answer(rows, projects=None))
+    last = store.read(lambda rows: journal.find_last_answer(rows, projects=None))
     assert last is not None
     assert (last.id, last.by, last.kind, last.item, last.made) == ("a3", "person", "keep", "m1", "m1")
-    rule = store.read(lambda rows: journal.last_answer(rows, projects=None, ident="a2"))
+    rule = store.read(lambda rows: journal.find_last_answer(rows, projects=None, item_id="a2"))
     assert rule is not None and rule.by == "rule"
     kept = store.read(lambda rows: rows.all("select set_seq, item, text, state_after from changed_rows order by seq"))
     assert kept == [(3, "m1", "use tabs", '{"version": 4}'), (4, "m2", "a", "{}")]
     assert store.read(lambda rows: journal.count_actions(rows, 1)) == {"merge": 1, "page": 1}
-    page = store.read(lambda rows: journal.file_history(rows, [1], "memory/user.md"))
+    page = store.read(lambda rows: journal.list_file_history(rows, [1], "memory/user.md"))
     assert [(file.before, file.after) for file in page] == [(None, "x")]
-    merge, _ = store.read(lambda rows: [journal.change_set(rows, seq) for seq in journal.list_actions(rows, 1)])
+    merge, _ = store.read(lambda rows: [journal.read_change_set(rows, seq) for seq in journal.list_actions(rows, 1)])
     assert (merge.by, merge.reason, merge.evidence, merge.id) == ("dream", "same", "u1 u2", "")
 
 
@@ -313,7 +314,7 @@ def take_back(path: Path, given: Any) -> set[tuple[str, ...]]:
     new = schema_of(rows)
     connection.execute(BEFORE_SCHEMA)
     connection.close()
-    renamed_migrations(path, "0001_initial", migrate.LAST_LEGACY_MIGRATION)
+    renamed_migrations(path, "0001_initial", schema_migrations.LAST_LEGACY_MIGRATION)
     return new
 
 
@@ -322,12 +323,14 @@ def test_a_database_at_the_last_migration_before_the_schema_goes_on_with_its_dat
 ) -> None:
     new = take_back(path, given)
     store = Store(path, now="2027")
-    assert store.migrated == ["0023_schema"]
+    assert store.migrated == ["0023_schema", "0024_topic_projects"]
     assert store.read(activity.counts)["memories"] == 1
     assert store.read(schema_of) == new
-    assert [prompt.uuid for prompt in store.read(lambda rows: speaker_reviews.speakers_due(rows, limit=9))] == ["u1"]
-    assert [(row.at, row.after_event) for row in store.read(events.unreported_sessions)] == [("2026", 7)]
-    assert [due.changes for due in store.read(topics.due_projects)] == [3]
+    assert [prompt.uuid for prompt in store.read(lambda rows: speaker_reviews.list_speakers_due(rows, limit=9))] == [
+        "u1"
+    ]
+    assert [(row.at, row.after_event) for row in store.read(events.list_unreported_sessions)] == [("2026", 7)]
+    assert [due.changes for due in store.read(topics.list_due_projects)] == [3]
     assert store.read(lambda rows: rows.text("select evidence from session_links")) == "u1 u2"
     assert store.read(lambda rows: tampered_transcripts.is_tampered(rows, "hash of a name"))
     answers_and_dreams_are_in_the_journal(store)
@@ -342,7 +345,7 @@ def test_a_repair_of_a_database_from_before_the_schema_keeps_its_answers(
     path: Path, tmp_path: Path, given: Any
 ) -> None:
     take_back(path, given)
-    assert migrate.migrate_copy(path, now="2027")
+    assert schema_migrations.migrate_copy(path, now="2027")
     readable = recovery.open_damaged(path, sound=None)
     assert readable is not None
     damaged, store = Rows(readable), Store(tmp_path / "new.db", now="2027")
@@ -357,9 +360,9 @@ def test_a_copy_that_is_too_damaged_to_be_brought_up_to_date_is_left_as_it_is(pa
     take_back(path, given)
     with sqlite.open_rows(path, readonly=False) as rows:
         rows.run("drop table answers")
-    assert not migrate.migrate_copy(path, now="2027")
+    assert not schema_migrations.migrate_copy(path, now="2027")
     with sqlite.open_rows(path, readonly=True) as rows:
-        assert migrate.is_at_last_legacy_migration(rows)
+        assert schema_migrations.is_at_last_legacy_migration(rows)
         assert rows.number("select count(*) from dream_changes") > 0
 
 
