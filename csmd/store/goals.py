@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from csmd.store.row_values import columns
-from csmd.store.sqlite import Rows, in_keys
+from csmd.store.sqlite import Rows, in_keys, make_id
 
 
 class Goal(NamedTuple):
@@ -27,8 +26,7 @@ _COLUMNS = columns(Goal, "g")
 
 
 def _make_id(text: str, *, project: int, session_id: str) -> str:
-    words = " ".join(text.casefold().split())
-    return "g" + hashlib.sha256(f"{project}:{session_id}:{words}".encode()).hexdigest()[:10]
+    return make_id("g", project, session_id, " ".join(text.casefold().split()))
 
 
 def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority: str, now: str) -> str:
