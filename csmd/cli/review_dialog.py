@@ -19,7 +19,7 @@ KEYS = {"k": "keep", **{key: answer for answer, (key, _) in REVIEW_KEYS.items()}
 #: Answer, or other change of a person -> its participle.
 PARTICIPLES = {
     "keep": "kept", "edit": "reworded", "drop": "dropped", "supersede": "superseded", "pin": "pinned",
-    "unpin": "unpinned", "done": "done", "remember": "remembered",
+    "unpin": "unpinned", "done": "done", "remember": "remembered", "goal": "set",
 }  # fmt: skip
 #: Most sources shown with a question.
 MAX_SOURCES = 3
