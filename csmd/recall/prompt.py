@@ -82,13 +82,14 @@ MAX_SPLIT_PASSAGES = 30
 FIRST_HITS = 10
 #: From this share of the first hits on a conversation is shown as a whole (see `rate_conversation`).
 MIN_WHOLE_SHARE = 0.4
-#: A prompt may need its hits if the best BEST_HITS share this much of its rare words on average, and if the first one
-#: scores this much more than the last of the first hits.
+#: A prompt may need its hits if the best BEST_HITS share this much of its rare words on average, and if the product of a
+#: line's cosine and its share of the rare words is this high among many conversations. The fewer there are, the less.
 BEST_HITS = 3
 MIN_SHARED = 0.28
-MIN_MARGIN = 0.1
-#: It may also need them if the product of a line's cosine and its share of the rare words is this high.
-MIN_LIKENESS = 0.25
+MIN_LIKENESS = 0.3
+#: Exponents of `_discount_few`.
+WHOLE_EXPONENT = 4
+LIKENESS_EXPONENT = 8
 #: A prompt has a subject if its SUBJECT_WORDS rarest words, verbs of orders apart, are this rare on average.
 SUBJECT_WORDS = 3
 MIN_SUBJECT = 0.2
@@ -560,11 +561,11 @@ def rate_subject(terms: SearchTerms) -> float:
 
 
 def rate_need(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: SearchTerms) -> float:
-    """Returns the probability that a prompt needs any line; 0 if no hit is clearly better and no line is like the prompt."""
+    """Returns the probability that a prompt needs any line; 0 if the hits share too little with it or no line is like it."""
     offered = [line for line in lines if not line.is_cold]
-    is_like = any(line.meaning * line.values["shared"] >= MIN_LIKENESS for line in offered)
-    stands_out = _mean_shared(hits) >= MIN_SHARED and hits[0].score - hits[:FIRST_HITS][-1].score >= MIN_MARGIN
-    may_need = rate_subject(terms) >= MIN_SUBJECT and (is_like or stands_out)
+    likeness = max((line.meaning * line.values["shared"] for line in offered), default=0.0)
+    is_like = likeness >= MIN_LIKENESS * _discount_few(terms) ** LIKENESS_EXPONENT
+    may_need = rate_subject(terms) >= MIN_SUBJECT and _mean_shared(hits) >= MIN_SHARED and is_like
     return ranking.rate("prompt", measure_need(hits, offered, terms)) if may_need else 0.0
 
 
@@ -610,7 +611,12 @@ def _discount_late(probability: float, prompts: int) -> float:
 
 def rate_conversation(hits: Sequence[ScoredStatement], terms: SearchTerms) -> float:
     """Returns the share of the first hits in one conversation; far less if there are few conversations, where it is chance."""
-    return _measure_lift(hits) * (1 - 1 / max(1, terms.sessions)) ** 4
+    return _measure_lift(hits) * _discount_few(terms) ** WHOLE_EXPONENT
+
+
+def _discount_few(terms: SearchTerms) -> float:
+    """Returns a factor below 1 for what is high by chance: the best of few conversations is less alike than that of many."""
+    return 1 - 1 / max(1, terms.sessions)
 
 
 def _measure_lift(hits: Sequence[ScoredStatement]) -> float:
@@ -630,7 +636,7 @@ def measure_need(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: 
     a line; `subject`: rarity of the prompt's subject.
     """
     return {
-        "lift": _measure_lift(hits) * (1 - 1 / max(1, terms.sessions)),
+        "lift": _measure_lift(hits) * _discount_few(terms),
         "shared": max((line.values["shared"] for line in lines), default=0.0),
         "subject": rate_subject(terms),
     }

@@ -807,6 +807,30 @@ def test_a_turn_of_which_the_context_has_another_matter_still_leads_to_its_answe
     assert f"{answer}#0" in ids(told(busy, asked))
 
 
+#: What a line shares with a prompt -> its share of the rare words, its cosine, the conversations, whether it may be needed.
+LIKENESSES = {
+    "words and meaning": (0.6, 0.6, 40, True),
+    "meaning alone": (0.05, 0.9, 40, False),
+    "words alone": (0.9, 0.1, 40, False),
+    "a little of both, among many conversations": (0.35, 0.35, 40, False),
+    "a little of both, among few conversations": (0.35, 0.35, 6, True),
+    "too few words, among few conversations": (0.2, 0.9, 6, False),
+}
+
+
+def check(name: str) -> None:
+    shared, meaning, sessions, may_need = LIKENESSES[name]
+    line = a_line("the queue lives in Redis", values={"shared": shared, "meaning": meaning})
+    hits = [replace(line.statement, features={"shared": shared}) for _ in range(prompt.FIRST_HITS)]
+    terms = ranking.SearchTerms(rarity={"queue": 1.0, "redis": 1.0, "live": 1.0}, sessions=sessions)
+    assert (prompt.rate_need(hits, [line], terms) > 0) is may_need
+
+
+@pytest.mark.parametrize("name", LIKENESSES)
+def test_the_more_conversations_there_are_the_more_like_the_prompt_a_line_must_be(name: str) -> None:
+    check(name)
+
+
 @given(st.integers(1, 200))
 def test_the_fewer_conversations_there_are_the_less_says_that_the_first_hits_are_of_one(sessions: int) -> None:
     hits = [a_line("the queue lives in Redis", number).statement for number in range(1, 8)]
