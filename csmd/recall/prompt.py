@@ -571,16 +571,15 @@ def rate_need(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: Sea
 
 def rate_line(line: Line, terms: SearchTerms) -> float:
     """Returns the probability that a prompt needs this line: it has the prompt's words, above all if it is a user's rule."""
-    values, memory = line.values, line.statement.memory
-    is_lasting = memory is not None and evidence.rate(memory, sessions_since=0).value > 0
-    if memory is not None and is_lasting and not evidence.is_pick(memory) and _is_ordered(line.text, terms):
+    values, memory, replaces = line.values, line.statement.memory, bool(line.statement.replaced)
+    is_rule = memory is not None and evidence.rate(memory, sessions_since=0, replaces=replaces).value > 0
+    if memory is not None and is_rule and not evidence.is_pick(memory) and _is_ordered(line.text, terms):
         return RULE_CERTAINTY
     if rate_subject(terms) < MIN_SUBJECT:
         return 0.0
     covers = max(values["covers"], values["shared"] * ranking.MAX_SHARED / max(1.0, sum(terms.rarity.values())))
-    is_rule = is_lasting or (values["user"] and (values["lasting"] or line.statement.replaced))
     is_near = covers >= MIN_RULE_COVERAGE and values["shared"] >= MIN_RULE_SHARED and line.meaning >= MIN_RULE_COSINE
-    if is_rule and is_near and memory is not None:
+    if is_rule and is_near:
         return RULE_CERTAINTY
     return covers * (
         RULE_CERTAINTY if is_rule else STATED_CERTAINTY if terms.asks and values["user"] else OTHER_CERTAINTY

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall.test_brief import words
 from recall.test_visibility import HERE, NOW, THERE, project, save_memory, say, state
-from recall_fixtures import ordinary, passage
+from recall_fixtures import memory, ordinary, passage
 
 from csmd.briefs import Brief
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
@@ -829,6 +829,25 @@ def check(name: str) -> None:
 @pytest.mark.parametrize("name", LIKENESSES)
 def test_the_more_conversations_there_are_the_more_like_the_prompt_a_line_must_be(name: str) -> None:
     check(name)
+
+
+#: A user's statement that is like a prompt -> whether it is needed surely: a rule is, an order that says "must" is not.
+STATEMENTS = {
+    "we always export the tide tables with semicolons, never with commas": True,
+    "tide tables stay in local time everywhere, because the harbour office prints them": True,
+    "today I'd like us to begin with the tide tables, which have to be exported without gaps": False,
+    "I was told that the harbour office always wants its tide tables printed": False,
+}
+
+
+@pytest.mark.parametrize("stated", STATEMENTS)
+def test_a_users_rule_is_needed_surely_and_an_order_of_the_day_is_not(stated: str) -> None:
+    terms = ranking.SearchTerms(rarity=dict.fromkeys(("tide", "tabl", "export", "harbour", "pontoon"), 0.9), sessions=9)
+    line = a_line(stated)
+    values = ranking.line_features(stated, terms, {"meaning": 0.5}, by_user=True) | {"shared": 0.5}
+    statement = replace(line.statement, memory=memory(stated, tier="daily"))
+    sure = prompt.rate_line(replace(line, statement=statement, values=values), terms)
+    assert (sure == prompt.RULE_CERTAINTY) is STATEMENTS[stated]
 
 
 @given(st.integers(1, 200))
