@@ -83,7 +83,8 @@ FIRST_HITS = 10
 #: From this share of the first hits on a conversation is shown as a whole (see `rate_conversation`).
 MIN_WHOLE_SHARE = 0.4
 #: A prompt may need its hits if the best BEST_HITS share this much of its rare words on average, and if the product of a
-#: line's cosine and its share of the rare words is this high among many conversations. The fewer there are, the less.
+#: line's cosine and its share of the rare words is this high among many conversations. The fewer there are, the less; of a
+#: question, which has few words to share, none is asked.
 BEST_HITS = 3
 MIN_SHARED = 0.28
 MIN_LIKENESS = 0.3
@@ -564,7 +565,7 @@ def rate_need(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: Sea
     """Returns the probability that a prompt needs any line; 0 if the hits share too little with it or no line is like it."""
     offered = [line for line in lines if not line.is_cold]
     likeness = max((line.meaning * line.values["shared"] for line in offered), default=0.0)
-    is_like = likeness >= MIN_LIKENESS * _discount_few(terms) ** LIKENESS_EXPONENT
+    is_like = terms.asks or likeness >= MIN_LIKENESS * _discount_few(terms) ** LIKENESS_EXPONENT
     may_need = rate_subject(terms) >= MIN_SUBJECT and _mean_shared(hits) >= MIN_SHARED and is_like
     return ranking.rate("prompt", measure_need(hits, offered, terms)) if may_need else 0.0
 

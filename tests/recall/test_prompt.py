@@ -809,6 +809,8 @@ def test_a_turn_of_which_the_context_has_another_matter_still_leads_to_its_answe
 
 #: What a line shares with a prompt -> its share of the rare words, its cosine, the conversations, whether it may be needed.
 LIKENESSES = {
+    "a question's few words": (0.3, 0.3, 40, True),
+    "less than a question's few words": (0.2, 0.3, 40, False),
     "words and meaning": (0.6, 0.6, 40, True),
     "meaning alone": (0.05, 0.9, 40, False),
     "words alone": (0.9, 0.1, 40, False),
@@ -822,7 +824,8 @@ def check(name: str) -> None:
     shared, meaning, sessions, may_need = LIKENESSES[name]
     line = a_line("the queue lives in Redis", values={"shared": shared, "meaning": meaning})
     hits = [replace(line.statement, features={"shared": shared}) for _ in range(prompt.FIRST_HITS)]
-    terms = ranking.SearchTerms(rarity={"queue": 1.0, "redis": 1.0, "live": 1.0}, sessions=sessions)
+    rarity = {"queue": 1.0, "redis": 1.0, "live": 1.0}
+    terms = ranking.SearchTerms(rarity=rarity, sessions=sessions, asks="question" in name)
     assert (prompt.rate_need(hits, [line], terms) > 0) is may_need
 
 
