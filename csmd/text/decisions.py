@@ -58,18 +58,26 @@ def explains(words: Sequence[str]) -> bool:
 
     Single events, failures and momentary orders are not explanations.
     """
+    main, rest = split_cause(words)
+    if min(len(main), len(rest)) < MIN_CLAUSE_WORDS or rest[0][0].isdigit():
+        return False
+    happens = (
+        "still" in main
+        or any(_is_past(main, place) for place in range(len(main)))
+        or not _AMISS.isdisjoint(main + rest)
+    )
+    return not happens and {main[0], rest[0]}.isdisjoint(_WORDS["at_once"] | _OF_SENTENCES["order.en"])
+
+
+def split_cause(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Splits an English sentence into what it says and why; (all words, ()) without a cause."""
     words = tuple(words)
-    at, size = next(((at, size) for at in range(len(words)) if (size := _cause_size(words, at))), (0, 0))
+    at, size = next(((at, size) for at in range(len(words)) if (size := _cause_size(words, at))), (len(words), 0))
     main, rest = words[:at], words[at + size :]
     if size and not main and "," in rest:  # the cause comes first
         comma = rest.index(",")
         main, rest = rest[comma + 1 :], rest[:comma]
-    if min(len(main), len(rest)) < MIN_CLAUSE_WORDS or rest[0][0].isdigit():
-        return False
-    happens = (
-        "still" in main or any(_is_past(words, place) for place in range(at)) or not _AMISS.isdisjoint(main + rest)
-    )
-    return not happens and {main[0], rest[0]}.isdisjoint(_WORDS["at_once"] | _OF_SENTENCES["order.en"])
+    return main, rest
 
 
 def _cause_size(words: Sequence[str], at: int) -> int:
@@ -83,6 +91,8 @@ def _is_past(words: Sequence[str], at: int) -> bool:
     """Whether a word tells what happened: "ran", "clicked", and not "is wiped"."""
     word, before = words[at], words[at - 1] if at else ""
     is_participle = before in _WORDS["auxiliary"] or before.endswith(("ly", "n't"))
+    if "rather" in words[:at]:  # "I would rather we stopped" is a wish
+        return False
     return word in _WORDS["happened"] or (len(word) > 4 and word.endswith("ed") and bool(before) and not is_participle)
 
 

@@ -56,8 +56,11 @@ def _is_experience(before: str, rest: Sequence[str]) -> bool:
     if not rest or rest[0] == "mind":
         return bool(rest)
     is_participle = rest[0].endswith("ed") and rest[0] not in _NO_PARTICIPLES
-    return (before in _PERFECT and is_participle) or (
-        (not before or before in _PERFECT) and rest[0] in WORDS["experienced.en"]
+    is_finite = rest[0].endswith("s") and not rest[0].endswith(("ss", "us"))  # "never gets there" tells of a thing
+    return (
+        (before in _PERFECT and is_participle)
+        or (not before and is_finite)
+        or ((not before or before in _PERFECT) and rest[0] in WORDS["experienced.en"])
     )
 
 

@@ -54,6 +54,8 @@ def is_task(sentence: Sentence) -> bool:
     at = next((at for at, word in enumerate(words) if word in ("we", "i")), None)
     if not is_verb(words[:1]) and at is not None:
         words = words[at + 1 :]
+        if words[:1] in (("need",), ("want",)) and words[1:2] != () and words[1] in WORDS["wanted_thing.en"]:
+            return True
         size = phrase_size(WORDS["obliges.en"], words)
         words = tuple(dropwhile(lambda word: word in ("also", "just", "then"), words[size:])) if size else ()
     is_made = is_verb(words[:1]) and words[0] not in WORDS["habit.en"] and words[:2] != ("make", "sure")

@@ -111,7 +111,7 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
     settles = is_of_moment = False
     if is_english:
         binding, is_of_moment = without_passing_bans(words, head, refutes)
-        lasting = _find_english_lasting(_without_indirect_question(binding), head, refutes)
+        lasting = _find_english_lasting(_without_idioms(_without_aside(binding)), head, refutes)
         settles = speaker == "user" and not _ends_talk(words) and decides(head, words)
     else:
         lasting = _find_lasting(language, words, head)
@@ -368,7 +368,9 @@ def _has_now(language: str, words: Sequence[str], head: str) -> bool:
 def _find_english_lasting(words: Sequence[str], head: str, refutes: bool) -> Lasting:
     if _ends_talk(words) or (refutes and picks_at_hand(words)):
         return ""
-    if stops_habit(words) or (words[:1] == ("no",) and len(words) > 2 and WORDS["nothing.en"].isdisjoint(words)):
+    is_of_no = words[:1] == ("no",) and len(words) > 2 and WORDS["nothing.en"].isdisjoint(words)
+    is_of_no = is_of_no and words[1] not in WORDS["subject.en"]
+    if stops_habit(words) or is_of_no or (words[:2] == ("nothing", "that") and words[2:3] != ("i",)):
         return "ban"
     if refutes and words and words[0] in WORDS["choose.en"] and words[1:2] != ("it",):
         return "choice"
@@ -419,6 +421,32 @@ def _without_indirect_question(words: Sequence[str]) -> Sequence[str]:
             if not words[behind][0].isalnum():
                 break
     return words
+
+
+def _without_aside(words: Sequence[str]) -> Sequence[str]:
+    """The words of a sentence without an indirect question, and of an order for once without its purpose.
+
+    "Add tests to verify that it must be signed" forbids and demands nothing.
+    """
+    words = _without_indirect_question(words)
+    if not is_verb(words) or words[0] in WORDS["habit.en"] | WORDS["manner.en"]:
+        return words
+    return words[
+        : next((at for at in range(1, len(words)) if phrase_size(WORDS["purpose.en"], words[at : at + 3])), None)
+    ]
+
+
+def _without_idioms(words: Sequence[str]) -> Sequence[str]:
+    """The words of a sentence without idioms with a word that lays something down: "closer to each other"."""
+    if openings(WORDS["idiom.en"]).isdisjoint(words):
+        return words
+    kept: list[str] = []
+    at = 0
+    while at < len(words):
+        size = phrase_size(WORDS["idiom.en"], words[at : at + 4])
+        kept += () if size else words[at : at + 1]
+        at += size or 1
+    return tuple(kept)
 
 
 _ASKING = WORDS["wh.en"] | WORDS["when.en"] | {"whether", "if"}

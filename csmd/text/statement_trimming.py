@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from csmd.text.sentence import decides_by_order, parse
+from csmd.text.sentence import decides_by_order, parse, without_opening
 from csmd.text.sentence_words import MAX_READ, WORDS, begins, phrase_size, tokenise
 
 #: Most words of an order appended to a statement.
@@ -13,6 +13,9 @@ MAX_TAIL_WORDS = 4
 TAIL_CHARACTERS = 60
 #: Fewest words that a trimmed statement keeps.
 MIN_KEPT_WORDS = 2
+#: Most polite phrases one after the other, and fewest words of the sentence that they lead to.
+MAX_COURTESIES = 3
+MIN_SENTENCE_WORDS = 4
 #: Fewest tokens of a rule that follows an order.
 MIN_CLAUSE_TOKENS = 4
 _POINTING = frozenset("it this that them these those everything".split())
@@ -40,6 +43,24 @@ def trim_statement(text: str) -> str:
     if _count_meaningful_words(before) >= MIN_KEPT_WORDS and _is_appended_order(after):
         return before if parse(before).kind == "states" else head
     return head
+
+
+def trim_courtesy(text: str) -> str:
+    """Removes the polite words that lead to a sentence or are added to it; whole if they lead to no sentence."""
+    rest = text
+    for _ in range(MAX_COURTESIES):
+        wish = without_opening("opines", "en", rest)
+        rest = without_opening("courtesy", "en", rest) or (wish if parse(wish).lasting == "taste" else "") or rest
+    rest = rest.removeprefix("that ") if rest is not text else text
+    tokens = tokenise(rest[:MAX_READ])
+    words = [word for word, _ in tokens]
+    ends = (
+        start
+        for at, (word, start) in enumerate(tokens)
+        if word == "," and phrase_size(WORDS["courtesy_tail.en"], words[at + 1 : at + 5])
+    )
+    rest = rest[: next(ends, None)]
+    return rest if _count_meaningful_words(rest) >= MIN_SENTENCE_WORDS else text
 
 
 def _is_appended_order(text: str) -> bool:
