@@ -64,6 +64,32 @@ SAID: dict[str, tuple[str, str]] = {
     "a fact by itself": ("the parser is written by hand", "nothing says that it lasts"),
     "what is so now": ("the list currently lacks an index and needs one", "about to change"),
     "a ban in German": ("Nie direkt auf main pushen", "a rule without exception"),
+    "a ban that opens with a negation in German": ("Keine Bons ohne Datum drucken", "a rule without exception"),
+    "a negation that forbids nothing in German": ("die Bons vom Montag fehlen nicht alle", "lays something down"),
+    "a state of the speaker in German": ("ich habe nur zwei Bons gesehen", "of the matter at hand"),
+    "a failure in German": ("die Kasse ist kaputt und zeigt nur Nullen", evidence.PLAIN),
+    "a rule behind a courtesy": (
+        "It might be useful to know that the plotter is always off at night, as the guard insists.",
+        "a rule without exception",
+    ),
+    "a wish with its cause": (
+        "I think I would rather we stamped the bons, because bare ones got us into a dispute before.",
+        "stated with its cause",
+    ),
+    "a rule behind what refers back": (
+        "That was Ines. I told her that bons must carry a stamp of the till.",
+        "a rule without exception",
+    ),
+    "an alternative taken by its name": ("Paper bons need a second printer -> paper", "picked"),
+    "a yes to an account": ("Paper bons have a second printer -> yes", evidence.PLAIN),
+    "what another said": ("I got this remark on the till: bons must never be blank", "somebody else said it"),
+    "a finding with its severity": ("Medium: bons are never checked for a stamp", "somebody else said it"),
+    "what only its context makes clear": ("in that case every bon gets a stamp", evidence.PLAIN),
+    "an option that is not quoted": ("let's go with option b for the bons", "of the matter at hand"),
+    "a thing that is wanted": ("we need a way to stamp bons for each till", "lays something down"),
+    "a thing that is wanted once": ("we need a second stamp", evidence.PLAIN),
+    "what the assistant is told of its answer": ("You indicate the bons went up from 3 to 5", evidence.PLAIN),
+    "a change that is only wondered about": ("some thoughts on moving the bons from paper to cards", evidence.PLAIN),
     "a ban in Chinese": ("千万不要直接推送到主分支", "a rule without exception"),
 }
 
@@ -80,6 +106,41 @@ def check(name: str) -> None:
 @pytest.mark.parametrize("name", SAID)
 def test_a_statement_is_told_by_the_evidence_that_it_lasts(name: str) -> None:
     check(name)
+
+
+ACCOUNT = (
+    "I looked at the bons of the last week and at the two tills of the shop, and the clerks had sorted them by hand"
+    " this time, which took them until the evening."
+)
+#: Name -> (a long statement, the part of it that lasts).
+LASTING_PARTS: dict[str, tuple[str, str]] = {
+    "a rule in an account": (f"{ACCOUNT} Never sort bons by hand. I went home.", "Never sort bons by hand."),
+    "a rule with what follows from it": (
+        f"{ACCOUNT} Bons are always stamped. So they need no second stamp.",
+        "Bons are always stamped. So they need no second stamp.",
+    ),
+    "a short one": ("I looked at the bons. Never sort bons by hand.", "I looked at the bons. Never sort bons by hand."),
+    "nothing that lasts": ("I looked at bons. " * 12, "I looked at bons. " * 12),
+}
+
+
+@pytest.mark.parametrize("name", LASTING_PARTS)
+def test_of_a_long_statement_only_what_lasts_is_shown(name: str) -> None:
+    text, part = LASTING_PARTS[name]
+    assert evidence.lasting_part(text) == part
+
+
+@pytest.mark.parametrize(
+    ("promise", "is_named"),
+    [
+        ("I promised Ines the bons by the 12th", True),
+        ("I promised Ines something to print by the 12th", False),
+        ("is the printer broken on Monday?", False),
+        ("that is due on Monday", False),
+    ],
+)
+def test_a_promise_is_shown_that_says_what_is_promised(promise: str, is_named: bool) -> None:
+    assert evidence.names_promise(said_by_user(promise)) is is_named
 
 
 def test_what_is_durable_for_having_been_said_twice_was_not_asked_for() -> None:
