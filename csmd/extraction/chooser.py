@@ -140,7 +140,6 @@ def _choose_from_prompt(
     limit = prompt_assertions.MAX_ASSERTED if asserted else MAX_STATEMENTS.get("prompt", 1)
     # Long handed-over text is compared like any text, not as an assertion.
     are_assertions = bool(asserted) and len(outline) <= prompt_assertions.SHORT_PROMPT_SENTENCES
-    asserted = [prompt_assertions.with_value(passage, outline) for passage in asserted]
     lasting = [(passage, True) for passage in prompt_assertions.find_lasting_passages(outline, weights)]
     offers = [
         # An announced change of mind says nothing without the sentence that holds from now on.
@@ -149,7 +148,8 @@ def _choose_from_prompt(
         *lasting,
     ]
     chosen: list[Chosen] = []
-    for passage, is_assertion in offers:
+    for offered, is_assertion in offers:
+        passage = prompt_assertions.with_value(offered, outline)
         is_exempt = is_assertion and not asserted
         if (
             (len(chosen) != limit or is_exempt)
