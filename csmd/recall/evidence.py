@@ -93,8 +93,10 @@ _OPTION = re.compile(r"\boption (?:[a-e]|\d)\b", re.IGNORECASE)
 _MOMENTARY = frozenset({"only", "still"})
 #: Words of a report of how something went.
 _PAST = frozenset({"was", "were"})
+_VERBS = WORDS["order.en"] | WORDS["finite.en"] | WORDS["stative.en"]
 _DENYING = frozenset("no not nobody nothing none cannot without".split())
 _CLAUSE_END = re.compile(r"[,;:.]\s")
+_NUMBER = re.compile(r"\d[\d.,]*\b")
 _QUESTION_MARK = re.compile(r"[?？؟]")
 
 
@@ -129,6 +131,14 @@ def _is_choice(memory: Memory) -> bool:
     return len(content_words(question)) >= MIN_QUESTION_WORDS and not is_own
 
 
+def _has_verb(read: Sentence) -> bool:
+    """Whether an English sentence may have a verb that is known: "small ones only" has none."""
+    return any(
+        not _VERBS.isdisjoint((word, word.removesuffix("s"), word.removesuffix("ed"), word.removesuffix("d")))
+        for word in read.words
+    )
+
+
 def _takes_alternative(alternative: str, answer: str) -> bool:
     """Whether an answer takes an alternative by the name with which this begins, and is no mere yes."""
     names = set(content_words(_CLAUSE_END.split(answer)[0])) - WORDS["keeping"]
@@ -154,6 +164,10 @@ def _lays_down(memory: Memory, *, strictly: bool) -> bool:
             return False
         if strictly:
             return read.lasting in _STRICT or _is_strict(read)
+        if read.lasting == "ban" and read.language != "en" and f"unfailing.{read.language}" in WORDS:
+            return False  # a mere negation
+        if read.lasting == "rule" and read.language == "en" and not _has_verb(read):
+            return False
         return not is_task(read) and len(read.words) >= MIN_RULE_WORDS
 
     return not any(map(is_passing, sentences)) and any(map(is_rule, sentences))
@@ -397,7 +411,9 @@ def is_overtaken(memory: Memory, later: Sequence[tuple[str, str]], commits: Sequ
     if not is_pick(memory):
         return any(_fixes(memory, subject) for subject in subjects)
     statements = [text for at, text in later if at > memory.confirmed_at]
-    return any(_rejects(text, memory.text) for text in (*statements, *subjects))
+    return any(_rejects(text, memory.text) for text in (*statements, *subjects)) or any(
+        _changes_value(text, memory.text) for text in statements
+    )
 
 
 def answers_same(answer: str, other: str) -> bool:
@@ -416,6 +432,14 @@ def _rejects(later: str, pick: str) -> bool:
     asked_for = _ASKED_FOR.match(question)
     claims = (pick, f"{asked_for[1] if asked_for else question + ':'} {answer}", f"we use {answer}")
     return any(compare(claim, later).contradicts for claim in claims)
+
+
+def _changes_value(later: str, pick: str) -> bool:
+    """Whether a later change of mind gives another number for what a pick has one for."""
+    question, _, answer = pick.rpartition(ARROW)
+    value, other = (set(_NUMBER.findall(text)) for text in (answer, later))
+    is_changed = bool(value) and bool(other) and value.isdisjoint(other)
+    return is_changed and changes_mind(later) and not gist(question).stems.isdisjoint(gist(later).stems)
 
 
 def _fixes(memory: Memory, subject: str) -> bool:

@@ -65,7 +65,8 @@ SAID: dict[str, tuple[str, str]] = {
     "what is so now": ("the list currently lacks an index and needs one", "about to change"),
     "a ban in German": ("Nie direkt auf main pushen", "a rule without exception"),
     "a ban that opens with a negation in German": ("Keine Bons ohne Datum drucken", "a rule without exception"),
-    "a negation that forbids nothing in German": ("die Bons vom Montag fehlen nicht alle", "lays something down"),
+    "a negation that forbids nothing in German": ("die Bons vom Montag fehlen nicht alle", evidence.PLAIN),
+    "a fragment without a verb": ("red bons only, numbers and sums", evidence.PLAIN),
     "a state of the speaker in German": ("ich habe nur zwei Bons gesehen", "of the matter at hand"),
     "a failure in German": ("die Kasse ist kaputt und zeigt nur Nullen", evidence.PLAIN),
     "a rule behind a courtesy": (
@@ -162,6 +163,13 @@ OVERTAKEN: dict[str, tuple[str, str, bool]] = {
     "no longer": (UPLOADS, "The uploads no longer live in Minio, they are on disk.", True),
     "refused": (QUEUE, "No, don't use RabbitMQ, use Kafka for the mailer queue.", True),
     "worked against": (QUEUE, "Replace RabbitMQ with Kafka in the mailer", True),
+    "another value after second thoughts": (
+        "How many bons should a till keep? -> 40", "Second thoughts on the bons. The tills are small. 25.", True,
+    ),
+    "another value of something else": (
+        "How many bons should a till keep? -> 40", "Second thoughts on the lids. They get 25.", False,
+    ),
+    "a value without second thoughts": ("How many bons should a till keep? -> 40", "The tills print 25 bons an hour.", False),
     "a rule on what was picked": (QUEUE, "Never restart RabbitMQ by hand.", False),
     "a limit of what was picked": (QUEUE, "The mailer must not open more than two RabbitMQ channels.", False),
     "another matter": (QUEUE, "The web app uses Redis.", False),
