@@ -127,7 +127,7 @@ def _is_choice(memory: Memory) -> bool:
     is_offer = opens("offers", "en", last.text) and not ("or" in last.words and opens("wish_asked", "en", last.text))
     if is_offer or parse(answer).kind == "assents":
         return _lays_down(memory, strictly=False)
-    is_own = last.kind in ("narrates", "reports") or is_about_errand(last)
+    is_own = last.kind in ("narrates", "reports") or is_about_errand(last) or has("asks_fact", "en", last.text)
     return len(content_words(question)) >= MIN_QUESTION_WORDS and not is_own
 
 

@@ -51,6 +51,7 @@ SAID: dict[str, tuple[str, str]] = {
     "a pick that nobody asked for": ("The review has two findings -> never close the till", "of the matter at hand"),
     "what something needs": ("the importer needs two gigabytes of memory at least", "lays something down"),
     "a pick": ("Which queue should the mailer use? -> the one in Postgres", "picked"),
+    "an answer to what the user saw": ("Where did the till stop printing? -> behind the lid", "of the matter at hand"),
     "a yes to an errand": ("Shall I push the branch now? -> yes", "of the matter at hand"),
     "a yes to what lays something down": ("Retries are always capped at three. -> yes", "a rule without exception"),
     "an opinion on the matter at hand": ("I'd always go with the second one here", "of the matter at hand"),

@@ -311,7 +311,7 @@ LOOKED_FOR: dict[str, str] = {
     "received.de": "diese Nachricht kam gestern", "severity.en": "critical finding", "unnamed.en": "I promised her something",
     "unnamed.de": "ich habe ihr etwas versprochen", "in_context.en": "in that case close it", "in_context.de": "in dem Fall zu",
     "courtesy.en": "it might be useful to close it", "courtesy_tail.en": "close it, if you don't mind", "opines.en": "I believe I'd rather close it",
-    "of_reply.en": "you seem to miss the ledger", "weighs.en": "a ledger costs more", "greets.en": "good morning, the ledger", "forbids.de": "keine Bücher", "unfailing.de": "das Buch bleibt zu",
+    "of_reply.en": "you seem to miss the ledger", "asks_fact.en": "where did the till stop", "weighs.en": "a ledger costs more", "greets.en": "good morning, the ledger", "forbids.de": "keine Bücher", "unfailing.de": "das Buch bleibt zu",
     "amends.en": "correction: it is closed", "adds_to.en": "the clerk too", "remains.en": "it waits for a clerk",
     "done.en": "I mailed the chart", "unfinished.en": "Once I mailed the chart",
     "settled.en": "we agreed on ledgers", "of_work.en": "what did we do about the ledger", "for_people.en": "nobody closes it",
