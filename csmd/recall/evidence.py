@@ -31,7 +31,7 @@ from csmd.text.sentence import (
     refers_back,
     without_opening,
 )
-from csmd.text.sentence_words import UNSPACED, WORDS
+from csmd.text.sentence_words import UNSPACED, WORDS, phrase_size
 from csmd.text.similarity import compare, gist, is_twin, share
 from csmd.text.statement_trimming import trim_courtesy
 from csmd.text.switches import changes_mind
@@ -93,9 +93,9 @@ _OPTION = re.compile(r"\boption (?:[a-e]|\d)\b", re.IGNORECASE)
 _MOMENTARY = frozenset({"only", "still"})
 #: Words of a report of how something went.
 _PAST = frozenset({"was", "were"})
-_VERBS = WORDS["order.en"] | WORDS["finite.en"] | WORDS["stative.en"]
 _DENYING = frozenset("no not nobody nothing none cannot without".split())
 _CLAUSE_END = re.compile(r"[,;:.]\s")
+_CLAUSE_MARKS = frozenset(",;:.")
 _NUMBER = re.compile(r"\d[\d.,]*\b")
 _QUESTION_MARK = re.compile(r"[?？؟]")
 
@@ -131,14 +131,6 @@ def _is_choice(memory: Memory) -> bool:
     return len(content_words(question)) >= MIN_QUESTION_WORDS and not is_own
 
 
-def _has_verb(read: Sentence) -> bool:
-    """Whether an English sentence may have a verb that is known: "small ones only" has none."""
-    return any(
-        not _VERBS.isdisjoint((word, word.removesuffix("s"), word.removesuffix("ed"), word.removesuffix("d")))
-        for word in read.words
-    )
-
-
 def _takes_alternative(alternative: str, answer: str) -> bool:
     """Whether an answer takes an alternative by the name with which this begins, and is no mere yes."""
     names = set(content_words(_CLAUSE_END.split(answer)[0])) - WORDS["keeping"]
@@ -164,10 +156,6 @@ def _lays_down(memory: Memory, *, strictly: bool) -> bool:
             return False
         if strictly:
             return read.lasting in _STRICT or _is_strict(read)
-        if read.lasting == "ban" and read.language != "en" and f"unfailing.{read.language}" in WORDS:
-            return False  # a mere negation
-        if read.lasting == "rule" and read.language == "en" and not _has_verb(read):
-            return False
         return not is_task(read) and len(read.words) >= MIN_RULE_WORDS
 
     return not any(map(is_passing, sentences)) and any(map(is_rule, sentences))
@@ -298,12 +286,20 @@ def _is_opinion(read: Sentence) -> bool:
 def _is_strict(read: Sentence) -> bool:
     """Whether a rule allows no exception; in a language without words for that all known rules do not.
 
-    German forbids by a negation at the beginning: "keine Emojis", and not "die Karte ist nicht da".
+    German forbids by a negation at the beginning of a clause: "keine Emojis", and not "die Karte ist nicht da".
     """
     if f"unfailing.{read.language}" not in WORDS:
         return read.lasting in ("ban", "rule")
-    forbids = read.language != "en" and opens("forbids", read.language, read.core)
-    return read.lasting in RULES and (forbids or has("unfailing", read.language, read.core))
+    return read.lasting in RULES and (_forbids(read) or has("unfailing", read.language, read.core))
+
+
+def _forbids(read: Sentence) -> bool:
+    """Whether a clause of a sentence begins with a negation that forbids."""
+    negations = WORDS.get(f"forbids.{read.language}", frozenset())
+    return any(
+        phrase_size(negations, read.words[at : at + 2]) and (at == 0 or read.words[at - 1] in _CLAUSE_MARKS)
+        for at in range(len(read.words))
+    )
 
 
 #: In order of precedence: the first that a statement shows counts.
@@ -377,7 +373,8 @@ def names_promise(memory: Memory) -> bool:
 
 def _hands_on(text: str) -> bool:
     """Whether a text or a scene hands on another's words after a colon, or is a finding with its severity."""
-    lead, *behind = _COLON.split(text, maxsplit=1)
+    head, *behind = _COLON.split(text, maxsplit=1)
+    lead = prose.split_sentences(head)[-1] if head.strip() else ""
     is_received = any(has("received", language, lead) and has("handed_on", language, lead) for language in ("en", "de"))
     return bool(behind) and (is_received or (len(lead.split()) == 1 and opens("severity", "en", lead)))
 

@@ -66,8 +66,12 @@ SAID: dict[str, tuple[str, str]] = {
     "what is so now": ("the list currently lacks an index and needs one", "about to change"),
     "a ban in German": ("Nie direkt auf main pushen", "a rule without exception"),
     "a ban that opens with a negation in German": ("Keine Bons ohne Datum drucken", "a rule without exception"),
-    "a negation that forbids nothing in German": ("die Bons vom Montag fehlen nicht alle", evidence.PLAIN),
-    "a fragment without a verb": ("red bons only, numbers and sums", evidence.PLAIN),
+    "a negation that forbids nothing in German": ("die Bons vom Montag fehlen nicht alle", "lays something down"),
+    "a negation at the beginning of a clause in German": (
+        "Bons: keine Nummern mehr drucken",
+        "a rule without exception",
+    ),
+    "what another did before a rule": ("Ines wrote the bons. So: bons are never blank", "said for always"),
     "a state of the speaker in German": ("ich habe nur zwei Bons gesehen", "of the matter at hand"),
     "a failure in German": ("die Kasse ist kaputt und zeigt nur Nullen", evidence.PLAIN),
     "a rule behind a courtesy": (
