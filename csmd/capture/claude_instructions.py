@@ -63,7 +63,7 @@ class Entry:
 
 
 def read_start(path: str | Path, limit: int) -> bytes | None:
-    """The first bytes of a file, without waiting for the other end of a pipe; None if it cannot be read."""
+    """Returns the first bytes of a file, without waiting for the other end of a pipe; None if it cannot be read."""
     try:
         with files.open_regular(Path(path)) as file:
             return file.read(limit)
@@ -141,7 +141,7 @@ class Instruction:
 
 
 def load_instructions(place: Place, disk: Disk = REAL_DISK) -> list[Instruction]:
-    """The files that the host loads when a session starts, in its order; the memory's index is last."""
+    """Returns the files that the host loads when a session starts, in its order; the memory's index is last."""
     own_paths = {
         f"{folder}/{name}" for folder in _list_ancestors(place.start) for name in (*MAIN_FILES, "CLAUDE.local.md")
     }
@@ -156,7 +156,7 @@ def load_instructions(place: Place, disk: Disk = REAL_DISK) -> list[Instruction]
 
 
 def render_instructions(instructions: list[Instruction]) -> str:
-    """The loaded instructions as the model reads them."""
+    """Returns the loaded instructions as the model reads them."""
     return "\n\n".join(
         f"Contents of {file.path} ({KIND_LABELS[file.kind]}):\n\n{file.content}" for file in instructions
     )
@@ -251,7 +251,7 @@ def _is_main_copy(place: Place, folder: str) -> bool:
 
 
 def _list_ancestors(folder: str) -> list[str]:
-    """The directories from the root, which is "", down to `folder`."""
+    """Returns the directories from the root, which is "", down to `folder`."""
     parts = folder.rstrip("/").split("/")
     return ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
 
@@ -261,25 +261,25 @@ def _is_inside(path: str, folder: str) -> bool:
 
 
 def _resolve_import(target: str, base: str, home: str) -> str:
-    """The path of an import; "" for one that is never loaded."""
+    """Returns the path of an import; "" for one that is never loaded."""
     path = join_path(target, base, home)
     stem, dot, ending = posixpath.basename(path).rpartition(".")
     return path if not dot or not stem or ending.lower() in IMPORTABLE_ENDINGS else ""
 
 
 def join_path(written: str, base: str, home: str) -> str:
-    """A path as written in a file of the directory `base`; `~/` means `home`."""
+    """Returns a path as written in a file of the directory `base`; `~/` means `home`."""
     path = posixpath.join(home, written[2:]) if written.startswith("~/") else posixpath.join(base, written)
     return posixpath.normpath(path)
 
 
 def split_file(disk: Disk, path: str) -> tuple[str, str]:
-    """A file's YAML head and its text; both "" if there is no such file."""
+    """Returns a file's YAML head and its text; both "" if there is no such file."""
     return markdown.split_head((disk.read(path) or b"").decode("utf-8", "replace").removeprefix("\ufeff"))
 
 
 def _load_memory_index(folder: str, disk: Disk) -> Instruction | None:
-    """The index of the assistant's own memory, cut as the host does."""
+    """Returns the index of the assistant's own memory, cut as the host does."""
     path = f"{folder}/{INDEX}"
     content = markdown_imports.parse_imports(split_file(disk, path)[1])[0].strip(JS_SPACES)
     if not content:
@@ -300,7 +300,7 @@ DEFAULT_MANAGED_FOLDER = "/etc/claude-code"
 
 
 def find_user(settings: config.Config) -> User:
-    """The user whose files a daemon with this configuration reads."""
+    """Returns the user whose files a daemon with this configuration reads."""
     managed = MANAGED_FOLDERS.get(sys.platform, DEFAULT_MANAGED_FOLDER)
     configs = tuple(str(path) for path in settings.assistant_dirs)
     others = tuple((host, str(folder)) for host, folder in settings.host_dirs)
@@ -308,7 +308,7 @@ def find_user(settings: config.Config) -> User:
 
 
 def find_place(directory: str, user: User) -> Place:
-    """The place of a session that starts in `directory`; reads the disk."""
+    """Returns the place of a session that starts in `directory`; reads the disk."""
     start = os.path.realpath(directory)
     settings = _read_settings(start, user)
     excludes = [setting.get("claudeMdExcludes") for setting in settings]
@@ -326,7 +326,7 @@ def find_place(directory: str, user: User) -> Place:
 
 
 def _find_memory_folders(start: str, user: User, settings: list[dict[str, Any]]) -> tuple[str, ...]:
-    """The assistant's memory directories for a project; all work trees use those of the main one."""
+    """Returns the assistant's memory directories for a project; all work trees use those of the main one."""
     if any(setting.get("autoMemoryEnabled") is False for setting in settings):
         return ()
     for setting in settings:
@@ -348,7 +348,7 @@ def _read_settings(start: str, user: User) -> list[dict[str, Any]]:
 
 
 def _read_object(path: str, limit: int) -> dict[str, Any]:
-    """The JSON object in one of the host's files; {} if it cannot be read."""
+    """Returns the JSON object in one of the host's files; {} if it cannot be read."""
     return parse_object((files.read_small(path, limit) or "").removeprefix("\ufeff")) or {}
 
 
@@ -365,7 +365,7 @@ def _has_approval(config: str, user: User, roots: set[str]) -> bool:
 
 
 def _find_work_trees(start: str) -> tuple[str, str]:
-    """(the linked work tree of a directory, the main work tree), each "" if there is none."""
+    """Returns (the linked work tree of a directory, the main work tree), each "" if there is none."""
     for folder in (Path(start), *Path(start).parents)[: project_identity.MAX_DEPTH]:
         marker = files.read_small(str(folder / ".git"))
         if marker is None:
@@ -395,7 +395,7 @@ class Merger:
         self._files = self._size = 0
 
     def text(self, path: str, chain: tuple[str, ...] = ()) -> str | None:
-        """A file with its includes replaced by their text; None if there is no such file."""
+        """Returns a file with its includes replaced by their text; None if there is no such file."""
         if self._disk.read(path) is None:
             return None
         _, body = split_file(self._disk, path)
@@ -433,7 +433,7 @@ class Merger:
 
 
 def merge_files(place: Place, disk: Disk = REAL_DISK) -> tuple[list[tuple[str, str, str]], list[str]]:
-    """((scope, path, text) of each file, the most binding first; the includes that were left out, with the reasons)."""
+    """Returns (scope, path, text) of each file, the most binding first, and the omitted includes with the reasons."""
     merger = Merger(place, disk)
     paths: list[tuple[str, str]] = []
     for folder in place.user.configs:
@@ -449,7 +449,7 @@ def merge_files(place: Place, disk: Disk = REAL_DISK) -> tuple[list[tuple[str, s
 
 
 def find_memory_folder(directory: str, user: User) -> Path:
-    """The memory directory for a project: the first that exists, else the first that is configured."""
+    """Returns the memory directory for a project: the first that exists, else the first that is configured."""
     places = [Path(folder) for folder in find_place(directory, user).memories]
     if not places:
         raise BadInput("the assistant's own memory is switched off here", hint="set autoMemoryEnabled in its settings")
@@ -457,7 +457,7 @@ def find_memory_folder(directory: str, user: User) -> Path:
 
 
 def scan_notes(folder: Path) -> list[Memo]:
-    """The files of a memory directory except its index, newest first, at most `CLAUDE_MEMORY.most_files`."""
+    """Returns the files of a memory directory except its index, newest first, at most `CLAUDE_MEMORY.most_files`."""
     stats: list[tuple[float, str, int]] = []
     for entry in list_entries(str(folder)):
         if not entry.is_folder and entry.name.endswith(".md") and entry.name != INDEX:
@@ -473,7 +473,7 @@ def scan_notes(folder: Path) -> list[Memo]:
 
 
 def read_note(folder: Path, name: str) -> str:
-    """The text of a file of a memory directory without its head; BadInput for a file outside of it."""
+    """Returns the text of a file of a memory directory without its head; BadInput for a file outside of it."""
     path = _resolve_inside(folder, name)
     data = read_start(path, MAX_BYTES)
     if data is None:
@@ -482,7 +482,7 @@ def read_note(folder: Path, name: str) -> str:
 
 
 def _resolve_inside(folder: Path, name: str) -> Path:
-    """The file of this name; BadInput if a `..`, a link or an absolute path leads out of the folder."""
+    """Returns the file of this name; BadInput if a `..`, a link or an absolute path leads out of the folder."""
     try:
         path = Path(os.path.realpath(folder / name))
     except ValueError:

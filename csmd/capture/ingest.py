@@ -59,7 +59,7 @@ def is_probe(event: Event) -> bool:
 
 
 def decode_event(host: str, body: bytes, *, name: str, event_id: str, at: str) -> Decoded:
-    """The event in a hook's payload and the redactions in it; BadInput if it is malformed."""
+    """Returns the event in a hook's payload and the redactions in it; BadInput if it is malformed."""
     counts = RedactionCounts()
     event = adapters.ADAPTERS[host].hooks.decode_event(body, name=name, event_id=event_id, at=at, counts=counts)
     if event is None:
@@ -71,7 +71,7 @@ def decode_event(host: str, body: bytes, *, name: str, event_id: str, at: str) -
 def decode_permitted(
     host: str, body: bytes, excludes: Excludes, *, name: str, event_id: str, at: str
 ) -> Decoded | BadInput:
-    """The event of a known host and how much was redacted in it, or the error of a malformed payload.
+    """Returns the event of a known host and how much was redacted in it, or the error of a malformed payload.
 
     The event is None if csmd does not need it, or if it is excluded or in a pause; these two are counted.
     """
@@ -92,7 +92,7 @@ _TIMED_ID = re.compile(r"[0-9a-f]{32}")
 
 
 def find_begin_time(event_id: str, at: str) -> str:
-    """When the hook that reports an event began, by the event's id; `at` if the id holds no plausible time.
+    """Returns when the hook that reports an event began, by the event's id; `at` if the id holds no plausible time.
 
     A hook that spools its event has waited for an answer: a later hook's event may already be stored.
     """
@@ -113,7 +113,7 @@ def _is_excluded(event: Event, excludes: Excludes) -> bool:
 
 
 def read_start_directory(path: str) -> str:
-    """The directory in which a transcript's session began; "" if the file does not exist yet or is a pipe."""
+    """Returns the directory in which a transcript's session began; "" if the file does not exist yet or is a pipe."""
     if not path:
         return ""
     try:
@@ -128,9 +128,10 @@ def _build_turn(event: Event) -> Turn | None:
 
 
 def find_event_project(rows: Rows, event: Event) -> Project | None:
-    """The project of the turn that an event reports, with its fingerprint if it is new; None if it reports no turn.
+    """Returns the project of the turn that an event reports; None if it reports no turn.
 
-    For `record_event`: reads the disk before the write is submitted, so that the writer does not wait for it.
+    A new project has its fingerprint. Reads the disk, so `record_event` gets the result as an argument: the writer must
+    not wait for the disk.
     """
     if _build_turn(event) is None or is_probe(event):
         return None
@@ -202,7 +203,7 @@ def count_redactions(counts: Counter[str]) -> list[tuple[str, int]]:
 
 
 def _permit_event(rows: Rows, event: Event, place: Project | None, key: bytes) -> Event | None:
-    """The event as it may be stored; None if it must not be stored, which is acknowledged all the same."""
+    """Returns the event as it may be stored; None if it must not be stored, which is acknowledged all the same."""
     if not tombstones.has_purged(rows):
         return event
     stream = f"{event.session_id}/{event.agent_id}" if event.agent_id else event.session_id
@@ -218,7 +219,7 @@ def _permit_event(rows: Rows, event: Event, place: Project | None, key: bytes) -
 
 
 def _remove_known_secrets(rows: Rows, event: Event, redacted: Counter[str], *, key: bytes, now: str) -> Event:
-    """The event without the secrets that its session has elsewhere; its own are noted first."""
+    """Returns the event without the secrets that its session has elsewhere; its own are noted first."""
     if isinstance(redacted, RedactionCounts) and redacted.secrets:
         keep_secrets_out(rows, event.session_id, redacted.secrets, key=key, now=now)
     text, hits = remove_purged(
@@ -228,14 +229,14 @@ def _remove_known_secrets(rows: Rows, event: Event, redacted: Counter[str], *, k
 
 
 def find_purge_times(rows: Rows, places: Iterable[Project], key: bytes) -> dict[str, str]:
-    """Project key -> the time up to which it was purged; a project's worktrees are purged with it."""
+    """Returns project key -> the time up to which it was purged; a project's worktrees are purged with it."""
     keys = {place.key: [place.key, *([place.worktree_of.key] if place.worktree_of else [])] for place in places}
     purged = tombstones.purged_names(rows, "project", [name for names in keys.values() for name in names], key=key)
     return {place: max(purged.get(name, "") for name in names) for place, names in keys.items()}
 
 
 def permit_turn(turn: Turn, place: Project, path: str, marks: Marks) -> tuple[Turn, Project, str]:
-    """A turn, its project and its session's transcript (none for a sub-agent) as they may be stored."""
+    """Returns a turn, its project and its session's transcript (none for a sub-agent) as they may be stored."""
     listed = "" if turn.agent_id or path.startswith(HASHED_NAME_PREFIX) else path
     if not marks:
         return turn, place, listed
@@ -248,7 +249,7 @@ def ensure_project(rows: Rows, place: Project, *, key: bytes, now: str) -> int:
 
 
 def permit_project(place: Project, marks: Marks) -> Project:
-    """A project with its name and root as they may be stored; its key identifies it."""
+    """Returns a project with its name and root as they may be stored; its key identifies it."""
     if not marks:
         return place
     root, name, place_path, remote = (

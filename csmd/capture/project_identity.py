@@ -48,10 +48,10 @@ class Disk(Protocol):
     """Questions about a disk, which never raise; `csmd.store.files` answers them for the real one."""
 
     def read_small(self, path: str, limit: int = ...) -> str | None:
-        """The beginning of a file's text, "" for a directory, None if there is nothing to read."""
+        """Returns the beginning of a file's text, "" for a directory, None if there is nothing to read."""
 
     def resolve(self, path: str) -> tuple[str, bool]:
-        """The path with every link resolved, and whether it exists."""
+        """Returns the path with every link resolved, and whether it exists."""
 
     def is_link(self, path: str) -> bool:
         """Whether a name is a symbolic link."""
@@ -63,11 +63,13 @@ class Disk(Protocol):
         """Whether both paths name one existing file or directory (device and inode)."""
 
     def list_names(self, folder: str) -> list[str]:
-        """The names in a directory; [] if there is none."""
+        """Returns the names in a directory; [] if there is none."""
 
     def file_stamp(self, path: str) -> str:
-        """A file's inode and time of change, which stay when its directory is moved and differ for a copy; "" if there
-        is none."""
+        """Returns a file's inode and time of change; "" if the file is missing.
+
+        They stay the same when its directory is moved and differ for a copy.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,10 @@ class _Repository:
 
 
 def identify(cwd: str, *, disk: Disk, start: str = "") -> Project:
-    """The project of `cwd`; outside of repositories, a directory in the session's `start` belongs to `start`."""
+    """Returns the project of `cwd`.
+
+    Outside of repositories, a directory in the session's `start` belongs to `start`.
+    """
     if is_windows_path(cwd or start):
         return _identify_on_windows(cwd or start, start)
     place, exists = _resolve_place(cwd or start or "/", disk)
@@ -111,7 +116,10 @@ def is_windows_path(path: str) -> bool:
 
 
 def _identify_on_windows(cwd: str, start: str) -> Project:
-    """The project of a Windows directory by its path alone, because this machine cannot read it; ignores case."""
+    """Returns the project of a Windows directory by its path alone; ignores case.
+
+    This machine cannot read the directory.
+    """
     place, begin = (
         unicodedata.normalize("NFC", ntpath.normpath(path[:MAX_PATH_CHARACTERS])) for path in (cwd, start or cwd)
     )
@@ -124,7 +132,7 @@ def _identify_on_windows(cwd: str, start: str) -> Project:
 
 
 def find_checkout(cwd: str, *, disk: Disk) -> str:
-    """The root of the working tree of a directory, also of a linked worktree; the directory itself outside of git."""
+    """Returns the root of the working tree, main or linked, of a directory; outside of git the directory itself."""
     if is_windows_path(cwd):
         return ntpath.normpath(cwd)
     place, _ = _resolve_place(cwd, disk)
@@ -135,12 +143,12 @@ def find_checkout(cwd: str, *, disk: Disk) -> str:
 
 
 def make_path_project(root: str, *, place: str = "") -> Project:
-    """The project of a directory by its path alone."""
+    """Returns the project of a directory by its path alone."""
     return _make_project("path", "path", root, root=root, place=place or root, data=root)
 
 
 def list_roots(project: Project) -> tuple[str, ...]:
-    """A project's root, and the root of the repository whose worktree it was: exclusions of that apply to it."""
+    """Returns a project's root and, for a worktree, the root of its repository, whose exclusions apply to it."""
     return (project.root,) if project.worktree_of is None else (project.root, *list_roots(project.worktree_of))
 
 
@@ -161,7 +169,7 @@ def is_home(root: str) -> bool:
 
 
 def _find_neighbour_repository(gone: str, disk: Disk) -> Project | None:
-    """The repository next to the folder of worktrees that contained a deleted directory, by their names.
+    """Returns the repository next to the folder of worktrees that contained a deleted directory, by their names.
 
     If the repository does not exist either, the worktree must be named after it, because the folder may hold worktrees
     of several repositories.
@@ -198,7 +206,7 @@ def add_fingerprint(project: Project, *, disk: Disk) -> Project:
 
 
 def parse_remote(config: str) -> str:
-    """The address of a repository's remote in a git configuration, normalised: origin's, else the first."""
+    """Returns the address of a repository's remote in a git configuration, normalised: origin's, else the first."""
     remotes: dict[str, str] = {}
     section = ""
     for line in config.splitlines():
@@ -213,7 +221,7 @@ def parse_remote(config: str) -> str:
 
 
 def normalise_remote(url: str) -> str:
-    """`host/path` of an address: equal for ssh and https, without user, password, query and `.git`."""
+    """Returns `host/path` of an address: equal for ssh and https, without user, password, query and `.git`."""
     url = wire.clean(url).strip()[:MAX_PATH_CHARACTERS]
     match = _URL.match(url)
     if match and match["scheme"].lower() == "file":
@@ -229,14 +237,14 @@ def normalise_remote(url: str) -> str:
 
 
 def _resolve_place(path: str, disk: Disk) -> tuple[str, bool]:
-    """The canonical path of a directory, and whether it exists; if not, the path is only normalised."""
+    """Returns the canonical path of a directory, and whether it exists; if not, the path is only normalised."""
     place, exists = disk.resolve(_clean(path[:MAX_PATH_CHARACTERS]))
     place = wire.clean(place)
     return (_spell_as_on_disk(place, disk) if exists else unicodedata.normalize("NFC", place)), exists
 
 
 def _spell_as_on_disk(place: str, disk: Disk) -> str:
-    """An existing path as the disk spells it, if the disk ignores case or Unicode forms (macOS, WSL)."""
+    """Returns an existing path as the disk spells it, if the disk ignores case or Unicode forms (macOS, WSL)."""
     parts = place.split("/")
     for depth in range(len(parts) - 1, 0, -1):
         name = parts[depth]
@@ -260,7 +268,7 @@ def _fold(name: str) -> str:
 
 
 def _find_repository(place: str, disk: Disk) -> _Repository | None:
-    """The repository that contains `place`."""
+    """Returns the repository that contains `place`."""
     for candidate in _list_ancestors(place):
         inside = candidate.rstrip("/")
         marker = f"{inside}/.git"
@@ -282,7 +290,10 @@ def _list_ancestors(place: str) -> Iterator[str]:
 
 
 def _find_linked(candidate: str, target: str, disk: Disk) -> _Repository:
-    """The repository that a `.git` file refers to: of a worktree, of a submodule, or with its data elsewhere."""
+    """Returns the repository that a `.git` file names.
+
+    Worktrees, submodules and repositories with a separate git directory have such a file.
+    """
     git_dir = _resolve(_join(candidate, target), disk)
     shared = (disk.read_small(f"{git_dir}/commondir") or "").strip()
     common = _resolve(_join(git_dir, shared), disk) if shared else git_dir
@@ -304,7 +315,7 @@ def _is_bare(folder: str, disk: Disk) -> bool:
 
 
 def _find_bare_root(bare: str) -> str:
-    """The root of a bare repository: itself, or the directory that holds it as `.bare`."""
+    """Returns the root of a bare repository: itself, or the directory that holds it as `.bare`."""
     return bare.removesuffix("/.bare") or "/"
 
 
@@ -342,7 +353,7 @@ def _join(base: str, path: str) -> str:
 
 
 def _clean(path: str) -> str:
-    """`path` as an absolute path without `.`, `..`, doubled and trailing slashes, by its text alone."""
+    """Returns `path` as an absolute path without `.`, `..`, doubled and trailing slashes, by its text alone."""
     return "/" + posixpath.normpath(f"/{path}").lstrip("/")
 
 
@@ -354,7 +365,7 @@ class Places:
         self._places: dict[str, Project] = {}
 
     def of(self, cwd: str) -> Project:
-        """The project of a directory, with its fingerprint; for "" that of the session's start."""
+        """Returns the project of a directory, with its fingerprint; for "" that of the session's start."""
         place = self._places.get(cwd)
         if place is None:
             place = add_marks(identify_directory(cwd, start=self._start or cwd))
@@ -363,12 +374,12 @@ class Places:
 
 
 def identify_directory(cwd: str, *, start: str = "") -> Project:
-    """The project of a directory, without its fingerprint, which only a project that is not stored yet needs."""
+    """Returns the project of a directory, without its fingerprint, which only a new project needs."""
     return identify(cwd, disk=files, start=start)
 
 
 def add_marks(place: Project) -> Project:
-    """A project with its fingerprint and remote."""
+    """Returns a project with its fingerprint and remote."""
     with_mark = add_fingerprint(place, disk=files)
     if with_mark.worktree_of is not None:
         with_mark = replace(with_mark, worktree_of=add_marks(with_mark.worktree_of))
@@ -376,13 +387,15 @@ def add_marks(place: Project) -> Project:
 
 
 def add_marks_if_new(rows: Rows, place: Project) -> Project:
-    """A project as `projects.ensure_with_directory` needs it: with its fingerprint if it is new. Reads the disk, so
-    before the write."""
+    """Returns a project as `projects.ensure_with_directory` needs it: with its fingerprint if it is new.
+
+    Reads the disk, so it must run before the write.
+    """
     return place if projects.seq_of(rows, place) is not None else add_marks(place)
 
 
 def find_row(rows: Rows, cwd: str, *, start: str = "") -> int | None:
-    """The row of the project of a directory; None for one without turns. Writes nothing."""
+    """Returns the row of the project of a directory; None for one without turns. Writes nothing."""
     return _find_row(rows, identify_directory(cwd, start=start))
 
 
@@ -397,18 +410,21 @@ def _find_row(rows: Rows, place: Project) -> int | None:
 
 
 def find_scopes(rows: Rows, cwd: str, *, start: str = "") -> list[int]:
-    """The rows of the projects that are visible from a directory: its own, its workspace's, and 0 for everywhere."""
+    """Returns the rows of the projects visible from a directory: its own, its workspace's, and 0 for everywhere."""
     seq, workspace = _find_home(rows, cwd, start)
     return list(dict.fromkeys([*([] if seq is None else [seq]), workspace, 0]))
 
 
 def find_wall(rows: Rows, cwd: str) -> int:
-    """The workspace that a directory is in; 0 for none, and for ""."""
+    """Returns the workspace that a directory is in; 0 for none, and for ""."""
     return _find_home(rows, cwd, "")[1] if cwd else 0
 
 
 def find_lens(rows: Rows, cwd: str) -> int:
-    """The lens of a directory: of its workspace, else of the nearest directory above it that has one; 0 for none."""
+    """Returns the lens of a directory; 0 if it has none.
+
+    It is the lens of its workspace, else of the nearest directory above it that has one.
+    """
     seq, workspace = _find_home(rows, cwd, "")
     return workspace or projects.lens_around(
         rows, identify_directory(cwd).place if seq is None else workspaces.root_of(rows, seq)
@@ -422,7 +438,10 @@ def _find_home(rows: Rows, cwd: str, start: str) -> tuple[int | None, int]:
 
 
 def find_lost_worktrees(pairs: Iterable[tuple[str, str]]) -> list[tuple[Project, Project]]:
-    """(deleted worktree, repository) of the pairs of paths that the disk does not contradict; reads the disk."""
+    """Returns (deleted worktree, repository) of the pairs of paths that the disk does not contradict.
+
+    Reads the disk.
+    """
     lost = []
     for tree, main in dict.fromkeys(pairs):
         worktree, repository = identify_directory(tree), add_marks(identify_directory(main))

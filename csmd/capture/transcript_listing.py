@@ -17,7 +17,10 @@ MILLISECOND_NS = 1_000_000
 
 
 def pack_written_ns(end: int, messages: int) -> int:
-    """When a session was last written, in nanoseconds; the part below a millisecond is its number of messages then."""
+    """Returns when a session was last written, in nanoseconds.
+
+    The part below a millisecond is the number of its messages then.
+    """
     return end * MILLISECOND_NS + min(messages, MILLISECOND_NS - 1)
 
 
@@ -36,13 +39,13 @@ class ListedTranscript:
 
 
 def list_by_time(root: Path) -> list[Path]:
-    """Every transcript in a projects directory, the latest written first; for a file, the file itself."""
+    """Returns every transcript in a projects directory, the latest written first; for a file, the file itself."""
     listed = sorted(list_transcripts(root), key=lambda file: (-file.mtime_ns, file.path))
     return [Path(file.path) for file in listed]
 
 
 def list_transcripts(root: Path) -> Iterator[ListedTranscript]:
-    """Every transcript in a projects directory, in no order; for a file, the file itself.
+    """Yields every transcript in a projects directory, in no order; for a file, the file itself.
 
     A project's directory may be a link: it is followed if it leads outside of the directories that are walked, so that
     no file is listed twice and no circle is walked. This runs four times an hour over up to twenty thousand files, so
@@ -84,7 +87,7 @@ def list_transcripts(root: Path) -> Iterator[ListedTranscript]:
 
 
 def list_latest(root: Path, positions: Mapping[str, tuple[int, int]]) -> list[ListedTranscript]:
-    """The transcripts in a database that may just have grown; OSError if it cannot be read now."""
+    """Returns the transcripts in a database that may just have grown; OSError if it cannot be read now."""
     with SessionDatabase.open(root) as database:
         listed = [_from_database(root, session) for session in database.latest_sessions()]
     return [file for file in listed if has_grown(file, positions)]
@@ -104,7 +107,7 @@ def _from_database(root: Path, session: ListedSession) -> ListedTranscript:
 
 
 def stat_transcript(path: str) -> ListedTranscript | None:
-    """A transcript as it is now; None if there is none."""
+    """Returns a transcript as it is now; None if there is none."""
     database, _, session = path.rpartition("/")
     if is_file(database):
         with suppress(OSError), SessionDatabase.open(Path(database)) as opened:

@@ -29,7 +29,7 @@ MAX_LINE_BYTES = 32 * 1024 * 1024
 
 
 def read_pieces(file: BinaryIO, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
-    """Complete lines of a file in pieces of about READ_BYTES, each with the offset after it.
+    """Yields the complete lines of a file in pieces of about READ_BYTES, each with the offset after it.
 
     A line beyond the limit is read past and given as None; until its end is written, the offset stays before it.
     A last line without a newline is given if it is a whole JSON object.
@@ -65,7 +65,7 @@ Reason = Literal["new", "unchanged", "grown", "shrunk", "replaced", "rewritten"]
 
 
 def hash_head(data: bytes) -> str:
-    """A hash of a file's first bytes and their number, which shows whether it is still the same file."""
+    """Returns a hash of a file's first bytes and their number, which shows whether it is still the same file."""
     first = data[:HEAD_BYTES]
     return f"{hashlib.sha256(first).hexdigest()[:16]}:{len(first)}" if first else ""
 
@@ -120,7 +120,7 @@ class TranscriptFile:
         self.beginning = file.read(BEGINNING_BYTES)
 
     def find_start(self, state: FileState | None) -> tuple[int, Reason]:
-        """Where to read on, and why."""
+        """Returns where to read on, and why."""
         if b"\n" not in self.beginning and len(self.beginning) < BEGINNING_BYTES and not is_complete(self.beginning):
             return 0, "unchanged"  # its first line, which shows what it is, is not complete
         return find_start(
@@ -133,15 +133,15 @@ class TranscriptFile:
         )
 
     def read_pieces(self, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
-        """The lines from a position on in pieces, each with the position after it."""
+        """Yields the lines from a position on in pieces, each with the position after it."""
         return read_pieces(self.file, position, stop)
 
     def bytes_read(self, begin: int, position: int) -> int:
-        """How many bytes are between two positions."""
+        """Returns how many bytes are between two positions."""
         return position - begin
 
     def state(self, name: str, position: int, bad_lines: int) -> FileState:
-        """How far the transcript has been read."""
+        """Returns how far the transcript has been read."""
         return FileState(
             path=name,
             device=self._info.st_dev,
@@ -203,7 +203,7 @@ class DatabaseSession:
         return state.position, "grown" if self.end > state.position else "unchanged"
 
     def read_pieces(self, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
-        """The finished messages after a position as lines in pieces, each with the position after it."""
+        """Yields the finished messages after a position as lines in pieces, each with the position after it."""
         lines, size = Lines(), 0
         finished = self._database.finished(self._session.id, after=position, abandoned=self._abandoned)
         before = self._database.messages_before(self._session.id)
@@ -221,7 +221,7 @@ class DatabaseSession:
                 lines, size = Lines(), 0
 
     def _lines_of(self, ident: str, at: int, before: tuple[str, int] | None) -> list[bytes | None]:
-        """A message as a line, and its unreadable parts as further lines; [] if it was taken back just now."""
+        """Returns a message as a line, and its unreadable parts as further lines; [] if it was taken back just now."""
         try:
             message = self._database.message(ident, at=at, before=before, most=MAX_LINE_BYTES)
         except TooLarge:
@@ -232,11 +232,11 @@ class DatabaseSession:
         return [_message_line(message), *bad]
 
     def bytes_read(self, _begin: int, _position: int) -> int:
-        """How many bytes the lines that were read have."""
+        """Returns how many bytes the lines that were read have."""
         return self._bytes_read
 
     def state(self, name: str, position: int, bad_lines: int) -> FileState:
-        """How far the session has been read."""
+        """Returns how far the session has been read."""
         info = self._path.stat()
         return FileState(
             path=name, device=info.st_dev, inode=info.st_ino, position=position, head="",
@@ -245,7 +245,7 @@ class DatabaseSession:
 
 
 def _message_line(message: Message) -> bytes:
-    """A message as a line: time, name, name of the previous message, data and parts, unchanged."""
+    """Returns a message as a line: time, name, name of the previous message, data and parts, unchanged."""
     parts = ",".join(message.parts)
     line = (
         f'{{"timestamp":"{format_time(message.at / 1000)}",'
@@ -256,6 +256,6 @@ def _message_line(message: Message) -> bytes:
 
 
 def _hash_foot(file: BinaryIO, position: int) -> str:
-    """A hash of the bytes before a position of a file."""
+    """Returns a hash of the bytes before a position of a file."""
     begin = max(0, position - FOOT_BYTES)
     return hash_head(os.pread(file.fileno(), position - begin, begin))

@@ -183,7 +183,7 @@ def _note_tampered(rows: Rows, turn: Turn, key: bytes) -> None:
 
 
 def _redaction_key(turn: Turn) -> str:
-    """The key of a turn's line in `Reading.redactions`."""
+    """Returns the key of a turn's line in `Reading.redactions`."""
     return turn.uuid.rpartition(":")[0] if turn.form == "queued" else turn.uuid
 
 
@@ -326,7 +326,10 @@ class _PieceReader:
 
 
 def _with_unique_uuid(turn: Turn, key: bytes) -> Turn:
-    """The turn with a unique uuid: a queue's line has none, so the hash of its text is added to the shared time."""
+    """Returns the turn with a unique uuid.
+
+    A queue's line has no uuid: the hash of the text is added to the time that several lines share.
+    """
     if turn.form != "queued":
         return turn
     return replace(turn, uuid=f"{turn.uuid}:{tokens.keyed_hash(turn.text, key)[:12]}")

@@ -41,17 +41,17 @@ class TurnFilter:
     _is_out: dict[str, bool] = field(default_factory=dict)
 
     def take_paused(self) -> int:
-        """How many turns in a pause were left out since the last call."""
+        """Returns how many turns in a pause were left out since the last call."""
         paused, self._paused = self._paused, 0
         return paused
 
     def titles(self, titles: dict[str, str]) -> dict[str, str]:
-        """The titles in a transcript's first bytes that are kept."""
+        """Returns the titles in a transcript's first bytes that are kept."""
         first = self.began if self.began != EPOCH else self.written_at
         return {} if self.off or self.excludes.pauses().touches(first, max(first, self.written_at)) else titles
 
     def split(self, reading: Reading) -> tuple[Reading, list[Turn]]:
-        """The rest of the next piece, with a time for each turn, and the turns that are left out."""
+        """Returns the rest of the next piece, with a time for each turn, and the turns that are left out."""
         pauses = self.excludes.pauses()
         self.latest = self.latest if self.latest != EPOCH else self.written_at
         spans = find_spans(reading.turns, self.latest) if pauses.spans else []
@@ -95,7 +95,7 @@ class TurnFilter:
 
 
 def find_spans(turns: list[Turn], latest: str) -> list[tuple[str, str]]:
-    """The earliest and latest possible time of each turn: its own time twice, or the times of its neighbours.
+    """Returns the earliest and latest possible time of each turn: its own time twice, or the times of its neighbours.
 
     `latest` is used if it has no neighbours with a time.
     """
@@ -114,7 +114,7 @@ def find_spans(turns: list[Turn], latest: str) -> list[tuple[str, str]]:
 
 
 def fill_times(turns: list[Turn], otherwise: str) -> list[Turn]:
-    """The turns, with the time of the previous turn, or of the next one, where a time is unreadable."""
+    """Returns the turns, with the time of the previous turn, or of the next one, where a time is unreadable."""
     if all(turn.at != EPOCH for turn in turns):
         return turns
     before = next((turn.at for turn in turns if turn.at != EPOCH), otherwise)
@@ -128,7 +128,7 @@ def fill_times(turns: list[Turn], otherwise: str) -> list[Turn]:
 def filter_purged(
     store: Store, places: Places, reading: Reading, early: dict[str, str]
 ) -> tuple[Reading, dict[str, str]]:
-    """The reading, and the titles of the file's beginning, without purged text.
+    """Returns the reading, and the titles of the file's beginning, without purged text.
 
     Call it on the thread that also purges, so that no tombstone is written before its result is stored.
     """
@@ -139,7 +139,7 @@ def filter_purged(
 
 
 def remove_known_secrets(store: Store, reading: Reading, now: str) -> Reading:
-    """The reading without the secrets that its sessions have elsewhere; its own are noted first."""
+    """Returns the reading without the secrets that its sessions have elsewhere; its own are noted first."""
     key, sessions = store.hash_key, dict.fromkeys(turn.session_id for turn in reading.turns)
     if new := {session: reading.secrets[session] for session in sessions if session in reading.secrets}:
 
@@ -188,7 +188,7 @@ def _drop_purged(
 
 
 def _find_purged_turns(rows: Rows, turns: list[Turn], key: bytes) -> set[str]:
-    """The uuids of turns that were purged individually."""
+    """Returns the uuids of turns that were purged individually."""
     if not tombstones.has_kind(rows, "turn"):
         return set()
     names = {

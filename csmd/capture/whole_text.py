@@ -36,7 +36,7 @@ class Sources(NamedTuple):
 
 
 def find_sources(rows: Rows, turn: CutTurn, *, key: bytes) -> Sources:
-    """The sources of a turn's whole text; `key` is the store's."""
+    """Returns the sources of a turn's whole text; `key` is the store's."""
     return Sources(
         sessions.transcripts_with(rows, turn.seq), tombstones.purged_marks(rows, key),
         tombstones.secrets_of(rows, [turn.session_id], key),
@@ -75,7 +75,7 @@ def matches_stored(whole: str, turn: CutTurn) -> bool:
 
 
 def _find_turn(path: Path, turn: CutTurn, excludes: Excludes, is_thorough: bool) -> Generator[None, None, Turn | None]:
-    """The turn in its transcript: first only the lines that name it or its tool's call are read, then all."""
+    """Returns the turn in its transcript: first only the lines that name it or its tool's call are read, then all."""
     in_database = is_file(path.parent)
     if not in_database and not is_file(path):
         return None

@@ -67,7 +67,7 @@ class Notices:
 
 
 def build_notice_command(problem: str, remedy: str) -> list[str] | None:
-    """The command that shows a notice; None if no program does. No shell interprets the words."""
+    """Returns the command that shows a notice; None if no program does. No shell interprets the words."""
     path = next(filter(None, map(shutil.which, NOTICE_PROGRAMS)), None)
     if path is None:
         return None
@@ -152,9 +152,10 @@ def is_unreported(
 def find_cleared_sessions(
     recorded: Sequence[UnreportedSession], reported: Iterable[tuple[int, str]], folders: Collection[str], *, since: str
 ) -> list[str]:
-    """The recorded sessions that no longer count: a hook has reported later, or hooks were installed at `since`.
+    """Returns the ids of recorded sessions that no longer count as unreported.
 
-    `reported` are (row key, directory or "" if it is unknown) of events; an event counts for its own directory only.
+    They do not count once a hook has reported later, or if hooks were installed since (at `since`). `reported` are (row
+    key, directory or "" if it is unknown) of events; an event counts for its own directory only.
     """
     reports = list(reported)
     cleared = []
@@ -167,7 +168,10 @@ def find_cleared_sessions(
 
 
 def find_hook_alarms(recorded: Iterable[tuple[str, str]], states: Mapping[str, HooksState]) -> dict[str, str]:
-    """Alarm -> since when, from the unreported sessions (directory, since) and the hooks' state in each directory."""
+    """Returns the alarms that unreported sessions raise: alarm -> since when.
+
+    `recorded` are (directory, time) of these sessions, `states` the state of the hooks in each directory.
+    """
     raised: dict[str, str] = {}
     sessions = list(recorded)
     for folder, state in states.items():
@@ -179,12 +183,12 @@ def find_hook_alarms(recorded: Iterable[tuple[str, str]], states: Mapping[str, H
 
 
 def describe_alarms(raised: Mapping[str, str]) -> list[dict[str, str]]:
-    """The alarms (key -> since) in `csmd status`: `what`, `do`, `since`, worst first."""
+    """Returns the alarms (key -> since) in `csmd status`: `what`, `do`, `since`, worst first."""
     return [{"what": what, "do": do, "since": raised[key]} for key, (what, do) in ALARMS.items() if key in raised]
 
 
 def find_folder(path: str, folders: Iterable[str]) -> str:
-    """The assistant's directory that contains a transcript; "" if no directory does."""
+    """Returns the assistant's directory that contains a transcript; "" if no directory does."""
     if not path:
         return ""
     return next((folder for folder in folders if Path(path).is_relative_to(Path(folder) / "projects")), "")
@@ -206,7 +210,7 @@ class Alarms:
         self._commits, self._changed_at = -1, 0.0
 
     def list_active(self) -> list[dict[str, str]]:
-        """The alarms that are raised: `what`, `do`, `since`, worst first."""
+        """Returns the alarms that are raised: `what`, `do`, `since`, worst first."""
         store = self._context.store
         displaced = {"": [], "gone": ["gone file"], "replaced": ["replaced"]}[store.displacement()]
         raised = ["damaged"] if store.is_read_only else displaced or (["disk"] if store.last_write_error else [])
@@ -280,7 +284,7 @@ class Alarms:
 
 
 def _modified_at(path: Path) -> str:
-    """When a file was written; "" if it does not exist."""
+    """Returns when a file was written; "" if it does not exist."""
     try:
         return to_iso(datetime.fromtimestamp(path.stat().st_mtime, UTC))
     except (OSError, ValueError, OverflowError):
@@ -288,7 +292,7 @@ def _modified_at(path: Path) -> str:
 
 
 def _read_beginning(transcript: str) -> bytes:
-    """The first bytes of a transcript; b"" if it does not exist."""
+    """Returns the first bytes of a transcript; b"" if it does not exist."""
     try:
         with files.open_regular(Path(transcript)) as file:
             return file.read(BEGINNING_BYTES)

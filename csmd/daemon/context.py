@@ -40,22 +40,22 @@ T = TypeVar("T")
 
 
 def to_iso(moment: datetime) -> str:
-    """A moment as csmd writes times."""
+    """Returns a moment as csmd writes times."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def now_iso() -> str:
-    """The time now as csmd writes it."""
+    """Returns the time now as csmd writes it."""
     return to_iso(datetime.now(UTC))
 
 
 def iso_before(seconds: float) -> str:
-    """The time this many seconds ago, as csmd writes it."""
+    """Returns the time this many seconds ago, as csmd writes it."""
     return to_iso(datetime.now(UTC) - timedelta(seconds=seconds))
 
 
 def to_local_time(at: str) -> datetime:
-    """A time of csmd's in the zone of this machine, as its clocks showed it then."""
+    """Returns a time of csmd's in the zone of this machine, as its clocks showed it then."""
     return datetime.fromisoformat(at).astimezone()
 
 
@@ -304,7 +304,7 @@ class Backlog:
         self._sessions.update(self._count_of)
 
     def next_transcript(self) -> ListedTranscript | None:
-        """The transcript to be read next; None if there is none."""
+        """Returns the transcript to be read next; None if there is none."""
         return next((file for _, file in self._transcripts.values()), None)
 
     def record_reading(self, *, read: int, took_s: float) -> None:
@@ -343,14 +343,14 @@ MAX_UNKNOWN_TRANSCRIPTS = 32
 
 
 def list_transcript_roots(config: Config) -> list[Path]:
-    """The directories and databases with transcripts, those that exist."""
+    """Returns the directories and databases with transcripts, those that exist."""
     return [
         path for path in (*adapters.list_roots(config), config.paths.sessions) if is_directory(path) or is_file(path)
     ]
 
 
 def build_excludes(config: Config, pauses: PauseFile) -> Excludes:
-    """The user's exclusions."""
+    """Returns the user's exclusions."""
     projects, paths = config.settings.privacy_exclude, config.settings.files_left_out
     return Excludes(projects=projects, files=paths, is_off=files.has_off_mark, pauses=pauses)
 
@@ -516,16 +516,16 @@ class Context:
     # --- transcripts and models
 
     def list_roots(self) -> list[Path]:
-        """The directories with transcripts, those that exist."""
+        """Returns the directories with transcripts, those that exist."""
         return list_transcript_roots(self.config)
 
     def model_name(self) -> str | None:
-        """The identity of the embedding model in use; None if there is none."""
+        """Returns the identity of the embedding model in use; None if there is none."""
         directory = models.installed_model(self.config.paths.models, self.config.settings.embed_model)
         return None if directory is None else models.model_identity(directory)
 
     def query_vector(self, *, deadline_s: float, start: bool) -> hybrid_search.Embed | None:
-        """The function that embeds a query; None if no model is installed."""
+        """Returns the function that embeds a query; None if no model is installed."""
         name = self.model_name()
         if name is None:
             return None

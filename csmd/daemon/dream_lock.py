@@ -50,12 +50,12 @@ StartTime = Callable[[int], float | None]
 
 
 def encode_holder(holder: Holder) -> bytes:
-    """The content of the lock file, of the same length at each renewal."""
+    """Returns the content of the lock file, of the same length at each renewal."""
     return wire.dumps(asdict(holder)).encode("utf-8", "replace") + b"\n"
 
 
 def decode_holder(content: bytes) -> Holder | None:
-    """The holder that a lock file names; None if it names none."""
+    """Returns the holder that a lock file names; None if it names none."""
     types: dict[str, Callable[[Any], Any]] = {
         "host": str, "boot": str, "pid": int, "start": float, "beat": str, "token": str,
     }  # fmt: skip
@@ -67,7 +67,7 @@ def decode_holder(content: bytes) -> Holder | None:
 
 
 def explain_stale(holder: Holder, *, host: str, boot: str, started: StartTime, now: datetime) -> str:
-    """Why a holder's lock is stale, judged on `host` at `now`; "" while it is valid."""
+    """Returns why a holder's lock is stale, judged on `host` at `now`; "" while it is valid."""
     if holder.host == host:
         if holder.boot != boot:
             return "it was taken before the machine was restarted"
@@ -111,7 +111,7 @@ class DreamLock:
         self._token = ""
 
     def holder(self, now: datetime) -> Holder | None:
-        """The holder of the lock at `now`; None if it is free or stale, or its directory is missing."""
+        """Returns the holder of the lock at `now`; None if it is free or stale, or its directory is missing."""
         return self._judge(now)[0]
 
     def _judge(self, now: datetime) -> tuple[Holder | None, bytes | None]:
@@ -220,7 +220,10 @@ class DreamLock:
             mark.rmdir()
 
     def _read(self) -> tuple[bytes | None, datetime]:
-        """The file's content, None if there is none, and when it was written; ConfigError if it is another user's."""
+        """Returns the lock file's content (None without a file) and the time of its last write.
+
+        Raises ConfigError if the file belongs to another user.
+        """
         not_ours = ConfigError(f"{self.path} is not a file of yours", hint=f"move {self.path} away")
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

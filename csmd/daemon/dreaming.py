@@ -107,11 +107,11 @@ class Dreaming:
         return task
 
     def verdict(self, rows: Rows) -> Verdict:
-        """The present verdict of the gates."""
+        """Returns the present verdict of the gates."""
         return self._ask_gates(self._read_facts(rows), time.monotonic())
 
     def state(self, rows: Rows) -> dict[str, Any]:
-        """The dream part of `csmd status`: the gates, the running dream, the last one done, the latest that ended."""
+        """Returns the dream part of `csmd status`: the gates, the running dream, the last successful and the last ended one."""
         verdict, task, done = self.verdict(rows), self._task, dreams.find_latest(rows)
         latest = next((dream for dream in dreams.list_dreams(rows, limit=2) if dream.state != "running"), None)
         return {
@@ -197,7 +197,7 @@ class Dreaming:
             self.lock.release()
 
     def _dream(self, task: Task) -> Work:
-        """The dream itself, a batch at a time; CsmdError if another process dreams, or has taken the lock."""
+        """Returns the dream itself, a batch at a time; CsmdError if another process dreams, or has taken the lock."""
         began, store, why = time.monotonic(), self._context.store, str(task.order["why"])
         if other := self._explain_holder(datetime.now(UTC)):
             raise CsmdError(other, hint=LOCK_HINT)
@@ -381,7 +381,7 @@ class Dreaming:
         return gates.ask_gates(self._context.config.settings, facts)
 
     def _explain_holder(self, now: datetime) -> str:
-        """Why the lock is not available: another process has it, or its file is another user's; "" if it is."""
+        """Returns why the lock is not available: another process has it, or its file is another user's; "" if it is."""
         try:
             holder = self.lock.holder(now)
         except CsmdError as error:
@@ -403,7 +403,7 @@ STEPS: Mapping[str, Step] = {
 
 
 def _name_error(error: Exception) -> str:
-    """An error in words that help a person: `OSError: No space left on device (PATH)`."""
+    """Returns an error in words that help a person: `OSError: No space left on device (PATH)`."""
     name = type(error).__name__
     if not isinstance(error, OSError) or not error.strerror:
         return name

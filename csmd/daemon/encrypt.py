@@ -29,7 +29,7 @@ _SIDECARS = backup.DATABASE_SUFFIXES[1:]
 
 
 def list_copies(paths: Paths) -> list[Path]:
-    """The other databases of csmd's: backups and files that were set aside."""
+    """Returns the other databases of csmd's: backups and files that were set aside."""
     present = purge_files.list_copies(paths.home, paths.log_dir)
     return [
         path for path in present
@@ -110,7 +110,7 @@ def _convert_copy(path: Path, new: Path, wanted: bool) -> str:
 
 
 def describe_encryption(config: Config) -> dict[str, Any]:
-    """The library, the state (on, off, unfinished), the key's place or why it is missing, and the files."""
+    """Returns the library, the state (on, off, unfinished), the key's place or why it is missing, and the files."""
     paths = config.paths
     record = keys.read_record(paths.home)
     databases = [path for path in (paths.database, *list_copies(paths)) if _is_database(path)]

@@ -73,7 +73,7 @@ def _is_backup_due(context: Context, database: Path, hours: int) -> bool:
 
 
 def describe_backups(database: Path) -> dict[str, Any]:
-    """The backups in `csmd status`: their number, size, and the time of the last."""
+    """Returns the backups in `csmd status`: their number, size, and the time of the last."""
     copies = list_backup_files(database)
     return {
         "backups": len(copies),
@@ -121,7 +121,7 @@ def _measure_room(rows: Rows, settings: Settings) -> text_retention.Room:
 
 
 def describe_retention(rows: Rows, settings: Settings, counters: dict[str, int]) -> dict[str, Any]:
-    """The used room in `csmd status`; sizes in bytes, a limit of 0 means none."""
+    """Returns the used room in `csmd status`; sizes in bytes, a limit of 0 means none."""
     room = _measure_room(rows, settings)
     return {
         "used_bytes": room.used,
@@ -136,7 +136,7 @@ def describe_retention(rows: Rows, settings: Settings, counters: dict[str, int])
 
 
 def list_retention_warnings(rows: Rows, settings: Settings) -> list[str]:
-    """The warnings before, or while, tool output is dropped for lack of room."""
+    """Returns the warnings before, or while, tool output is dropped for lack of room."""
     room = _measure_room(rows, settings)
     if not room.is_short:
         return []
@@ -162,7 +162,7 @@ def note_size(store: Store) -> None:
 
 
 def estimate_growth(sizes: list[tuple[str, int]], *, used: int, today: date) -> dict[str, Any]:
-    """`bytes_per_day` over the last `days` that were recorded; None and 0 if there are none yet.
+    """Returns `bytes_per_day` over the last `days` that were recorded; None and 0 if there are none yet.
 
     The very first day is not counted: everything that the assistant had written before was read on it.
     """

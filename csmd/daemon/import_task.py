@@ -127,13 +127,19 @@ def _import_exported(context: Context, task: Task, exported: Path) -> Batches[di
 
 
 def _find_named_project(context: Context, task: Task, *, create: bool) -> int | None:
-    """The row of the project given with the import; None if none was given, -1 if it would be created."""
+    """Returns the row of the project given with the import.
+
+    None if none was given, -1 if it would be created.
+    """
     directory = task.order.get("project")
     return _find_project_row(context, directory, create=create) if directory else None
 
 
 def _find_origin_project(context: Context, task: Task, *, create: bool) -> int | None:
-    """The row of the project where the import was requested; None if there is none, -1 if it would be created."""
+    """Returns the row of the project where the import was requested.
+
+    None if there is none, -1 if it would be created.
+    """
     directory = task.order.get("asking")
     if not directory:
         return None
@@ -193,7 +199,7 @@ def _read_pieces(context: Context, path: Path, *, is_chosen: bool) -> Iterator[R
 
 
 def _list_sessions(context: Context, task: Task) -> tuple[list[PastSession], list[PastSession]]:
-    """The sessions that a task reads, and the others that have grown, which the background reads."""
+    """Returns the sessions that a task reads, and the others that have grown, which the background reads."""
     if task.kind == "import":
         is_root = is_directory(task.path) or SessionDatabase.is_one(Path(task.path))
         root = task.path if is_root else str(Path(task.path).parent)
@@ -217,7 +223,7 @@ def _list_sessions(context: Context, task: Task) -> tuple[list[PastSession], lis
 
 
 def _split_unknown(path: Path, sessions: Sequence[PastSession]) -> tuple[list[PastSession], list[str]]:
-    """The sessions whose files are transcripts, and the problems of other files; BadInput if there are none."""
+    """Returns the sessions whose files are transcripts, and the problems of other files; BadInput if there are none."""
 
     def is_transcript(file: ListedTranscript) -> bool:
         if file.end >= 0:

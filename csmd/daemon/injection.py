@@ -102,7 +102,10 @@ def _compose_notice(context: Context, event: Event) -> str:
 def _compose_brief(
     rows: Rows, context: Context, event: Event, left_s: float, own_brief: Brief | None
 ) -> tuple[Brief, int]:
-    """The brief for an event, and the row of its project; `own_brief` is the brief that its prompt gets already."""
+    """Composes the brief for an event; returns it and the row of its project.
+
+    `own_brief` is the brief that the same prompt gets already.
+    """
     places = visibility.scopes(rows, event.cwd, start=ingest.read_start_directory(event.transcript_path))
     match event.name:
         case "session_start":
@@ -124,7 +127,10 @@ def _compose_brief(
 def _compose_start_brief(
     rows: Rows, context: Context, event: Event, places: list[int], own_brief: Brief | None
 ) -> Brief:
-    """A session's brief at its start; with a prompt it repeats nothing of `own_brief` and fits into the room next to it."""
+    """Composes the brief for a session's start.
+
+    With a prompt it repeats nothing of `own_brief` and fits into the room next to it.
+    """
     settings, session, key = context.config.settings, event.session_id, context.store.hash_key
     max_tokens, shown_ids = settings.brief_max_tokens, [item.id for item in own_brief.items] if own_brief else []
     if own_brief is not None:
@@ -203,7 +209,7 @@ def delete_receipts(rows: Rows, event: Event) -> None:
 
 
 def _make_receipt_ids(event: Event) -> tuple[str, str]:
-    """The ids of the receipts for an event's own brief, and for that of its session's start."""
+    """Returns the ids of the receipts for an event's own brief, and for that of its session's start."""
     return f"r{event.id}", f"r{event.id}-start"
 
 
@@ -278,7 +284,10 @@ def _rehearse_prompt(rows: Rows, project: int, text: str) -> tuple[int, list[str
 
 
 def _read_latest_prompts(rows: Rows, project: int) -> tuple[int, list[str]]:
-    """(project, the latest prompts in it, latest first); 0 means the latest session's project, [] a small store."""
+    """Returns a project and the latest prompts in it, latest first; [] for a small store.
+
+    `project` 0 stands for the latest session's project.
+    """
     if search.last_turn_seq(rows) < MIN_TURNS:
         return project, []
     project = project or sessions.latest_project(rows)

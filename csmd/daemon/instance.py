@@ -20,7 +20,7 @@ from csmd.store import backup, files, keys
 
 
 def load_configuration() -> Config:
-    """The configuration, with the assistants' directories that `csmd install` recorded."""
+    """Returns the configuration, with the assistants' directories that `csmd install` recorded."""
     paths = default_paths()
     record = files.read_json(paths.install_record) or {}
     recorded = record.get("assistant_dirs")

@@ -77,7 +77,7 @@ class InstructionRefresh:
         return any(folder in folders for folders, _ in list(self._projects.values()))
 
     def list_folders(self) -> list[Path]:
-        """The directories to watch, without subdirectories: those of the latest projects."""
+        """Returns the directories to watch, without subdirectories: those of the latest projects."""
         with self._lock:
             latest_first = list(self._projects.values())[::-1]
         folders = dict.fromkeys(folder for folders, _ in latest_first for folder in sorted(folders))

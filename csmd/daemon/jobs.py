@@ -137,7 +137,7 @@ class Background(threading.Thread):
         self._table = self._chores()
 
     def _chores(self) -> tuple[Chore, ...]:
-        """The chores in order: incoming events, the task, reading, stages, upkeep, the dream."""
+        """Returns the chores in order: incoming events, the task, reading, stages, upkeep, the dream."""
         context, store, hourly = self.context, self.context.store, HourlyLog()
         return (
             Chore("mark", lambda _: self._clear_hung_mark(), when="always"),
@@ -179,7 +179,7 @@ class Background(threading.Thread):
         )  # fmt: skip
 
     def tool_context(self, status: Callable[[Rows, Background], dict[str, Any]]) -> ToolContext:
-        """The parts of the daemon that tools may use."""
+        """Returns the parts of the daemon that tools may use."""
         context = self.context
         return ToolContext(
             store=context.store, config=context.config, embedder=context.embedder, excludes=context.excludes,

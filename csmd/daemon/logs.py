@@ -53,7 +53,7 @@ class WordlessFormatter(logging.Formatter):
 
 
 def describe_kind(error: BaseException) -> str:
-    """An error's kind in csmd's or the system's words, never its text, which may quote a person."""
+    """Returns an error's kind in csmd's or the system's words, never its text, which may quote a person."""
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     if isinstance(error, CsmdError):

@@ -103,7 +103,7 @@ class PageReader:
         return done
 
     def _unrecorded_spans(self) -> Pauses:
-        """The times in which tools wrote unrecorded: pauses, and the last activity of excluded sessions."""
+        """Returns the times in which tools wrote unrecorded: pauses, and the last activity of excluded sessions."""
         spans = list(self._context.pauses().spans)
         for path in list(self._context.excluded_paths):
             with suppress(OSError):

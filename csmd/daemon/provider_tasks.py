@@ -27,7 +27,10 @@ TEST_QUESTION = Question(
 
 
 def find_provider(context: Context, name: str = "") -> ProcessProvider | None:
-    """The provider with this name, or the one in use, which runs in a process of its own; None if there is none."""
+    """Returns the provider with this name, or the one in use; None if there is none.
+
+    The provider runs in a process of its own.
+    """
     row = context.store.read(
         lambda rows: provider_rows.find_provider(rows, name) if name else provider_rows.choose_provider(rows)
     )
@@ -35,7 +38,7 @@ def find_provider(context: Context, name: str = "") -> ProcessProvider | None:
 
 
 def explain_not_now(context: Context) -> str:
-    """Why no provider may be asked unprompted now: active sessions, or battery power; "" if it may."""
+    """Returns why no provider may be asked unprompted now: active sessions, or battery power; "" if it may."""
     if machine.on_mains() is False:
         return "on battery"
     return "a session is at work" if context.calm_s() < QUIET_S["model"] else ""
@@ -78,7 +81,7 @@ def use_for_vectors(context: Context, task: Task) -> Work:
 
 
 def build_endpoint_command(folder: Path, *, idle_s: float) -> tuple[list[str], dict[str, str]]:
-    """The command and the environment of a worker that gets its vectors from an endpoint."""
+    """Returns the command and the environment of a worker that gets its vectors from an endpoint."""
     return build_command(
         "csmd.curator.endpoint", str(folder), "--idle-s", str(idle_s), is_managed=started_by() == "systemd",
         key_from=str(models.read_endpoint(folder)["key_from"]),
@@ -108,7 +111,7 @@ def _write_ledger(context: Context, model: str, tokens: int, *, is_estimated: bo
 
 
 def describe_provider(rows: Rows, settings: Settings, *, now: str) -> dict[str, Any] | None:
-    """The provider part of `csmd status`; None if no provider was added."""
+    """Returns the provider part of `csmd status`; None if no provider was added."""
     provider = provider_rows.choose_provider(rows)
     if provider is None:
         return None

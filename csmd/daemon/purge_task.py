@@ -84,7 +84,7 @@ def run_purge(context: Context, task: Task, dreaming: Dreaming) -> Work:
 
 
 def _find_variants(context: Context, plan: Plan) -> Batches[set[str]]:
-    """The texts as the store has them, in whole words: they are recognised by these if they arrive again."""
+    """Returns the texts as the store has them, in whole words: they are recognised by these if they arrive again."""
     needles, variants = [Needle(text) for text in plan.texts], set[str]()
 
     def find_part(table: str, column: str, after: int) -> tuple[int | None, set[str]]:
@@ -130,7 +130,7 @@ def _list_own_places(context: Context) -> list[Path]:
 
 
 def _list_host_places(context: Context) -> list[Path]:
-    """The assistants' files and directories that may contain text of conversations."""
+    """Returns the assistants' files and directories that may contain text of conversations."""
     directories = adapters.list_directories(context.config)
     return [path for adapter, folder in directories for path in adapter.places(folder) if is_there(path)]
 

@@ -113,7 +113,7 @@ def follow_hints(context: Context) -> bool:
 
 
 def _hinted_paths(context: Context) -> Iterator[Path]:
-    """The hinted transcripts; for a database, its sessions that may have grown."""
+    """Yields the hinted transcripts; for a database, its sessions that may have grown."""
     databases = [root for root in context.list_roots() if is_file(root)]
     for path in context.take_hints():
         if path not in databases:
@@ -125,7 +125,7 @@ def _hinted_paths(context: Context) -> Iterator[Path]:
 
 
 def list_own_transcripts(config: Config, root: Path) -> Iterator[ListedTranscript]:
-    """The transcripts in a root, in no order, without files where its assistant stores none."""
+    """Yields the transcripts in a root, in no order, without files where its assistant stores none."""
     for file in transcript_listing.list_transcripts(root):
         owner = adapters.find_adapter_of_path(config, file.path)
         if owner is None or owner[1]:
@@ -179,7 +179,7 @@ class PastSession:
 
 
 def order_newest_first(on_disk: Iterable[ListedTranscript], roots: Sequence[str]) -> list[PastSession]:
-    """The sessions of these transcripts: the newest of every project, then every project's second, and so on.
+    """Returns the sessions of these transcripts: the newest of every project, then every project's second, and so on.
 
     `roots` are the directories of transcripts; one outside of them belongs to the project of its own directory.
     """
@@ -197,7 +197,7 @@ def order_newest_first(on_disk: Iterable[ListedTranscript], roots: Sequence[str]
 
 
 def locate_transcript(path: str, roots: Sequence[str]) -> tuple[str, str]:
-    """(project directory, session) of a transcript, by its path."""
+    """Returns (project directory, session) of a transcript, by its path."""
     root = next((root for root in roots if path.startswith(f"{root}/")), "")
     if not root:
         folder, _, name = path.rpartition("/")

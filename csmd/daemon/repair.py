@@ -144,7 +144,7 @@ def _open_backup(sound: Path, workshop: Path) -> Iterator[Rows]:
 
 
 def _select_counts(rows: dict[str, int]) -> dict[str, int]:
-    """The counts of the tables that the report names."""
+    """Returns the counts of the tables that the report names."""
     return {name: rows.get(name, 0) for name in ("turns", "memories", "statements", "tombstones", "sessions")}
 
 
@@ -163,7 +163,7 @@ def _describe_losses(salvaged: recovery.SalvageCounts, *, is_key_lost: bool) -> 
 
 
 def _list_transcripts(config: Config, sources: list[Rows]) -> list[Path]:
-    """Every transcript: of the assistants, of csmd's own sessions, and imported ones."""
+    """Returns every transcript: of the assistants, of csmd's own sessions, and imported ones."""
     listed = [
         Path(file.path)
         for root in context.list_transcript_roots(config)
@@ -230,7 +230,7 @@ def restore(
 
 
 def _read_tombstones(database: Path, workshop: Path) -> tuple[list[dict[str, Any]], bytes | None]:
-    """The tombstones of the present database as far as they can be read, and its key."""
+    """Returns the tombstones of the present database as far as they can be read, and its key."""
     present = _copy_database(database, workshop / "present")
     opened = recovery.open_damaged(present, sound=None) if present.is_file() else None
     if opened is None:
@@ -269,7 +269,7 @@ def open_workshop(config: Config) -> Iterator[Path]:
 
 
 def _make_timestamp() -> str:
-    """The present time, for the names of files that are set aside."""
+    """Returns the present time, for the names of files that are set aside."""
     return re.sub(r"[-:.]", "", now_iso())
 
 

@@ -54,7 +54,7 @@ KEY_POLL_S = 0.2
 
 
 def choose_socket_path(home: Path) -> Path:
-    """The path of the socket: in the home, or in a short private directory if that path is too long."""
+    """Returns the path of the socket: in the home, or in a short private directory if that path is too long."""
     chosen = home / "run" / "csmd.sock"
     if len(os.fsencode(chosen)) <= MAX_SOCKET_PATH_BYTES:
         return chosen

@@ -96,7 +96,7 @@ def record_scan(context: Context, remaining: Mapping[str, int], in_turns: Mappin
 def _scan_database(
     context: Context, redact: Redact, *, fix: bool, sessions: Sequence[int] | None = None
 ) -> Batches[Findings]:
-    """The secrets that `redact` finds in all texts; with `sessions`, only in turns of these sessions.
+    """Returns the secrets that `redact` finds in all texts; with `sessions`, only in turns of these sessions.
 
     Pages repeat the store, so secrets are removed from them at once: otherwise they would look edited by a person.
     """
@@ -129,7 +129,7 @@ def _scan_database(
 
 
 def _scan_files(context: Context, redact: Redact, degraded: list[str]) -> Batches[list[dict[str, Any]]]:
-    """The secrets in csmd's own files; adds files that cannot be read to `degraded`."""
+    """Returns the secrets in csmd's own files; adds files that cannot be read to `degraded`."""
     paths, key = context.config.paths, context.store.hash_key
     secrets: list[dict[str, Any]] = []
     for path, way in purge_files.list_files(paths.home, paths.log_dir):
@@ -222,7 +222,7 @@ KEEP_DAYS = 7
 
 
 def list_secret_warnings(secrets: found_secrets.FoundSecrets | None) -> list[str]:
-    """The warning in `csmd status` about findings of newer rules."""
+    """Returns the warning in `csmd status` about findings of newer rules."""
     if secrets is None:
         return []
     kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(secrets.kinds.items()))

@@ -136,11 +136,11 @@ class WakePipe:
         self._lock = threading.RLock()
 
     def fileno(self) -> int:
-        """The descriptor to poll."""
+        """Returns the descriptor to poll."""
         return self._out.fileno()
 
     def wakeup_fd(self) -> int:
-        """The descriptor whose writing wakes, for `signal.set_wakeup_fd`."""
+        """Returns the descriptor whose writing wakes, for `signal.set_wakeup_fd`."""
         return self._in.fileno()
 
     def wake(self) -> None:
@@ -467,7 +467,7 @@ MAX_INLINE_ANSWER_BYTES = 65_536
 
 
 def _withhold_body(body: bytes) -> bytes:
-    """An answer, redacted by the present rules."""
+    """Returns an answer, redacted by the present rules."""
     try:
         return wire.dumps(withhold(wire.loads(body))).encode()
     except BadInput:  # plain text
@@ -486,7 +486,7 @@ def call_tool(
 
 
 def _describe(request: Request) -> str:
-    """The request in csmd's words, because a peer can send anything as a name."""
+    """Returns the request in csmd's words, because a peer can send anything as a name."""
     return request.name if request.name in TOOLS else "an event" if request.verb == "event" else "a call"
 
 
@@ -495,5 +495,5 @@ def _encode_error(error: CsmdError) -> bytes:
 
 
 def _encode_json(value: Any) -> bytes:
-    """JSON that can be encoded, even if a path or an argument holds lone surrogates."""
+    """Returns JSON that can be encoded, even if a path or an argument holds lone surrogates."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")

@@ -89,7 +89,7 @@ def _read_tool_words(stages: Stages, force: bool) -> int:
 
 
 def _relate_failures(stages: Stages, force: bool) -> int:
-    """One session; one that fails is shown in status and does not block others."""
+    """Relates the failures of one session; a session that fails is shown in status and does not block others."""
     now = now_iso()
     for session in failure_links.find_pending(stages.store, stages.pace(force)):
         look = partial(failure_links.relate_session, stages.store, session, now=now)
@@ -100,7 +100,10 @@ def _relate_failures(stages: Stages, force: bool) -> int:
 
 
 def _promote_habits(stages: Stages, force: bool) -> int:
-    """Without `force` a project with an active session waits: it would be counted again with every turn."""
+    """Promotes the habits of a project; without `force` one with an active session waits until that is over.
+
+    Otherwise it would be counted again with every turn.
+    """
     settings, now = stages.context.config.settings, now_iso()
     if not settings.stages_candidates:
         return 0
@@ -118,7 +121,7 @@ def _write_digests(stages: Stages, force: bool) -> int:
 
 
 def _write_days(stages: Stages, force: bool) -> int:
-    """An unwritable folder is shown in status and does not fail a sync."""
+    """Writes the files of days; an unwritable directory is shown in status and does not fail a sync."""
     config = stages.context.config
     if not config.settings.stages_daily:
         return 0
@@ -226,7 +229,10 @@ class Stages:
         return cursors.sessions_at_work(rows, quiet_before=iso_before(QUIET_S["stage"]))
 
     def pace(self, force: bool) -> cursors.Pace:
-        """The sessions to be processed whole; with `force` also active ones, up to their turns at the task's begin."""
+        """Returns the sessions that may be processed whole.
+
+        With `force` these include active sessions, up to the turns that they had when the task began.
+        """
         at_begin = self._turns_at_begin if force else {}
         return cursors.Pace(quiet_before=iso_before(QUIET_S["stage"]), now=now_iso(), required=at_begin)
 
@@ -369,7 +375,7 @@ class Stages:
         return len(waiting)
 
     def _read_whole(self, seq: int) -> str | None:
-        """The whole text of a cut turn in its transcript; None if it is missing or too long to be counted."""
+        """Returns the whole text of a cut turn in its transcript; None if it is missing or too long to be counted."""
         (turn,) = self.store.read(lambda rows: turns.find_cut(rows, [seq]))
         sources = self.store.read(partial(whole_text.find_sources, turn=turn, key=self.store.hash_key))
         text = run_to_end(whole_text.read_whole(turn, sources, excludes=self.context.excludes, is_thorough=False))
@@ -392,7 +398,7 @@ class Stages:
 
 
 def _split_text(kind: str, text: str) -> list[tuple[int, int, str]]:
-    """(start, end, text to embed) of a row's parts: a passage is one part, on one line."""
+    """Returns (start, end, text to embed) of a row's parts: a passage is one part, on one line."""
     if kind == "passage":
         return [(0, len(text), " ".join(text.split()))]
     return [(start, end, text[start:end]) for start, end in prose.find_chunks(text, limit=PART_CHARACTERS)[:MAX_PARTS]]

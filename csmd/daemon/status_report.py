@@ -80,7 +80,7 @@ def read_disk(
 
 
 def describe_transcripts(rows: Rows, on_disk: DiskState) -> dict[str, Any]:
-    """The days after which transcripts are deleted, and how many were deleted."""
+    """Returns the days after which transcripts are deleted, and how many were deleted."""
     usual_days = min(on_disk.days.values(), default=CLAUDE.days_kept("", "", lambda _: None))
     return {
         "days": usual_days,
@@ -101,7 +101,10 @@ MAX_LIVE_SESSIONS = 5
 
 
 def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime, key: bytes) -> dict[str, Any]:
-    """The store's figures at `now`; `model` is the embedding model's identity. StoreError if it cannot be read."""
+    """Returns the store's figures at `now`; StoreError if the store cannot be read.
+
+    `model` is the embedding model's identity.
+    """
     counters, elsewhere, path_read = activity.counters(rows), client_versions.list_other_directories(rows), [""]
     counted = activity.totals_by_host(rows)
     roots = [root for _, root, *_ in activity.project_counts(rows)[:MAX_PROJECTS]]
@@ -152,7 +155,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
 
 
 def make_unknown_figures() -> dict[str, Any]:
-    """The figures if the store cannot be read."""
+    """Returns the figures if the store cannot be read."""
     return {
         **dict.fromkeys(("corrected", "dream", "provider", "team", "transcripts", "clients", "pages")),
         "waiting": 0, "not_english": False, "counts": dict.fromkeys(dict(activity.COUNT_QUERIES), 0),
@@ -163,7 +166,7 @@ def make_unknown_figures() -> dict[str, Any]:
 
 
 def _prompts_json(prompted: int, typed: int) -> dict[str, int]:
-    """How many of the latest sessions have prompts, and in how many a person typed one."""
+    """Returns how many of the latest sessions have prompts, and in how many a person typed one."""
     return {"sessions": prompted, "typed": typed}
 
 
@@ -193,7 +196,7 @@ def build_status(
     *,
     paused: dict[str, str] | None,
 ) -> dict[str, Any]:
-    """The daemon's state; `started` is monotonic."""
+    """Returns the daemon's state; `started` is monotonic."""
     context = background.context
     config, store, embedder, model = context.config, context.store, context.embedder, context.model_name()
     database, now = config.paths.database, datetime.now(UTC)
@@ -250,7 +253,7 @@ def build_status(
 
 
 def _list_problems(context: Context, watch: Watch, *, since: str) -> list[str]:
-    """The problems that the figures do not warn of; `since` is a day ago."""
+    """Returns the problems that the figures do not warn of; `since` is a day ago."""
     store = context.store
     problems = [f"database: {store.damage}; nothing is taken in, hooks spool ({REPAIR_HINT})"] if store.damage else []
     problems += [redact(f"{what}: {trouble}", Counter()) for what, trouble in sorted(context.trouble.items())]
@@ -268,7 +271,7 @@ def _list_problems(context: Context, watch: Watch, *, since: str) -> list[str]:
 
 
 def _describe_spool(paths: list[Path]) -> dict[str, Any]:
-    """How many events wait, and since when the oldest: its name begins with the time in ns."""
+    """Returns how many events wait, and since when the oldest: its name begins with the time in ns."""
     oldest = paths[0].name[:16] if paths else ""
     try:
         moment = to_iso(datetime.fromtimestamp(int(oldest, 16) / 1e9, UTC)) if oldest else ""

@@ -33,7 +33,7 @@ def repeat_batches(step: str, batch: Callable[[], int], total: int = 0) -> Batch
 
 
 def seconds_since(began: float) -> float:
-    """The seconds since a monotonic time, in milliseconds' precision."""
+    """Returns the seconds since a monotonic time, in milliseconds' precision."""
     return round(time.monotonic() - began, 3)
 
 

@@ -174,7 +174,7 @@ def _require_team(store: Store) -> TeamRow:
 
 
 def describe_team(rows: Rows) -> dict[str, Any] | None:
-    """The team part of `csmd status`; None if none was joined."""
+    """Returns the team part of `csmd status`; None if none was joined."""
     joined = team.find_team(rows)
     if joined is None:
         return None

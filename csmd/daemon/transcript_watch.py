@@ -101,7 +101,10 @@ class Watch:
 
 
 def _read_identity(root: Path) -> tuple[int, int] | None:
-    """Device and inode, which distinguish a directory from a later one with the same name; None if it is missing."""
+    """Returns the device and inode of a directory; None if it is missing.
+
+    They distinguish it from a later directory with the same name.
+    """
     try:
         info = root.stat()
     except OSError:

@@ -225,7 +225,7 @@ class Snapshot:
         return max(times, default=memory.created_at)
 
     def contents(self) -> Iterator[str]:
-        """Yields, as text, everything that decides which memories are merged, strengthened, superseded or lifted.
+        """Yields the text that decides which memories are merged, strengthened, superseded or lifted.
 
         Equal snapshots yield equal parts. The time, the use of memories and the facts are left out: they decide only
         about the archive and the queue.

@@ -118,7 +118,7 @@ def _find_renames(snapshot: Snapshot) -> Generator[None, None, Mapping[str, str]
 
 
 def _pair_by_topics(snapshot: Snapshot, memories: list[Memory]) -> Iterator[list[IdPair]]:
-    """For each memory of a topic, yields its pairs with those of its gate and authority with most words in common."""
+    """Yields for each memory of a topic its pairs with the memories of its gate and authority that share most words."""
     groups: dict[tuple[str, str, str], list[Memory]] = defaultdict(list)
     for memory in memories:
         for topic in snapshot.topics.get(memory.id, frozenset()):
@@ -143,7 +143,7 @@ def _index_words(texts: Iterable[Iterable[str]]) -> dict[str, list[int]]:
 
 
 def _pair_contradictions(memories: list[Memory]) -> Iterator[list[IdPair]]:
-    """For each memory, yields its pairs with the newest ones that name something it speaks against."""
+    """Yields for each memory its pairs with the newest ones that name something it speaks against."""
     newest = sorted(memories, key=lambda memory: (memory.confirmed_at, sort_key(memory)), reverse=True)
     folded = [(memory, memory.text.casefold()) for memory in newest]
     for memory in memories:
@@ -157,7 +157,7 @@ def _pair_contradictions(memories: list[Memory]) -> Iterator[list[IdPair]]:
 
 
 def find_restatements(memories: list[Memory]) -> Iterator[list[IdPair]]:
-    """For each memory, yields the id pairs of it and one that covers it.
+    """Yields for each memory the id pairs of it and one that covers it.
 
     Only memories with its rarest word are compared.
     """

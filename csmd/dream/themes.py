@@ -94,7 +94,7 @@ class ThemeSources:
         return self.is_shared(theme) or unlisted >= (MIN_KEPT_MEMORIES if theme.name in self.paged else MIN_UNLISTED)
 
     def parts_of(self, name: str) -> set[str]:
-        """The topics that a theme was split by; the page of a part is called `theme: part`."""
+        """Returns the topics that a theme was split by; the page of a part is called `theme: part`."""
         return {paged.removeprefix(f"{name}: ") for paged in self.paged if paged.startswith(f"{name}: ")}
 
     def split(self, theme: Theme) -> list[Theme]:

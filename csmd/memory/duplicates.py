@@ -132,13 +132,16 @@ def iter_pairs(memories: Sequence[Memory], *, everywhere: Mapping[int, int]) -> 
 
 
 def rank_evidence(memory: Memory) -> tuple[bool, int, float, int, str, str]:
-    """Sort key of memories that say the same, the one to keep first: pin, authority, confidence, evidence, age."""
+    """Returns a sort key that puts the memory to keep first among those that say the same.
+
+    It compares pin, authority, confidence, evidence and age.
+    """
     authority, sure = AUTHORITY_RANK[memory.authority], memory.confidence
     return not memory.pinned, -authority, -sure, -memory.times, memory.created_at, memory.id
 
 
 def rank_wording(memory: Memory) -> tuple[bool, int, bool, int, int]:
-    """Sort key of memories that say the same in other words, the best wording first.
+    """Returns a sort key that puts the best wording first among memories that say the same.
 
     Pinned memories come first, then the user's words, then texts that do not refer to an earlier sentence, then those
     with more names and numbers, then those with more words.

@@ -95,7 +95,7 @@ def _decide(candidate: Candidate, profile: Profile, memory_id: str) -> tuple[Ste
 
 
 def _to_percent(confidence: float) -> int:
-    """A confidence in whole percent, rounded down: 0.6999 does not reach a threshold of 70."""
+    """Returns a confidence in whole percent, rounded down: 0.6999 does not reach a threshold of 70."""
     return int(round(confidence * 100, 2))
 
 

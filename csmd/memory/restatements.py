@@ -37,7 +37,7 @@ def step(store: Store, *, model: str | None, now: str) -> int:
 
 
 def _find_next(rows: Rows, model: str) -> tuple[list[Memory], list[Finding]]:
-    """The next memories with vectors, up to the first to be merged, and its merge."""
+    """Returns the next memories with vectors, up to the first to be merged, and its merge."""
     reached = vectors.embedded_up_to(rows, "memory", vectors.find_model(rows, model))
     start = max(cursors.read_cursor(rows, STAGE, "memories"), reached - MAX_NEW)
     new = [memory for memory in upkeep_queries.memories_past(rows, start, limit=BATCH) if memory.seq <= reached]

@@ -111,7 +111,10 @@ def subject_of(candidate: Candidate, alive: int) -> Subject:
 
 
 def rank_strength(memory: Memory) -> tuple[int, bool, float, str, str]:
-    """Sort key of two memories that say the same, the one to keep last: authority, pin, confidence, recency."""
+    """Returns a sort key that puts the memory to keep last of two that say the same.
+
+    It compares authority, pin, confidence and recency.
+    """
     return AUTHORITY_RANK[memory.authority], memory.pinned, memory.confidence, memory.confirmed_at, memory.id
 
 

@@ -167,7 +167,7 @@ _SLOTS = {
 
 @cached(1)
 def _self_forms() -> list[re.Pattern[str]]:
-    """The forms in which people say who they are (data/scope_words.txt), as patterns."""
+    """Returns the forms in which people say who they are (data/scope_words.txt), as patterns."""
     forms = []
     for form in sorted(_WORDS["self"]):
         pattern, words = r"\b", form.split("_")

@@ -85,7 +85,7 @@ class SessionFacts:
     """Session -> the first turn that both contain."""
 
     def of(self, kind: str) -> Mapping[str, str]:
-        """The things of one kind."""
+        """Returns the things of one kind."""
         return self.things.get(kind, {})
 
     @property

@@ -71,7 +71,7 @@ def plan_queue(
 
 
 def key_of(candidate: Candidate) -> FindingKey:
-    """The key that a candidate shares with its finding."""
+    """Returns the key that a candidate shares with its finding."""
     return candidate.project_seq, candidate.kind, candidate.fingerprint
 
 
