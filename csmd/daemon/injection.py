@@ -286,7 +286,7 @@ def _rehearse_prompt(rows: Rows, project: int, text: str) -> tuple[int, list[str
 def _read_latest_prompts(rows: Rows, project: int) -> tuple[int, list[str]]:
     """Returns a project and the latest prompts in it, latest first; [] for a small store.
 
-    `project` 0 stands for the latest session's project.
+    With `project` 0 it is the latest session's project.
     """
     if search.last_turn_seq(rows) < MIN_TURNS:
         return project, []

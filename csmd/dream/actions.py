@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
+from operator import itemgetter
 from typing import Any, Literal
 
 from csmd.knowledge import Candidate, Evidence, Memory, Provenance
-from csmd.memory import confidence, promotion
+from csmd.memory import confidence, habits, promotion
 from csmd.memory.duplicates import FindingKey
 from csmd.vocabulary import CATEGORIES, Category, Tier
 
@@ -23,10 +25,14 @@ MIN_FACT_SESSIONS = 5
 WORK_FACTS = frozenset({"fix", "files"})
 #: Sessions after which a fact about work is remembered if no session shows otherwise.
 MIN_SURE_SESSIONS = 3
-#: Counts in a sentence: "(3 times in 2 sessions)", "mended 3 times", and ": in 4 of 5 sessions" or ": 9 of 10" at its end.
+#: Counts in a sentence: "(3 times in 2 sessions)", "fixed 3 times", and ": in 4 of 5 sessions" or ": 9 of 10" at its end.
 _COUNTS = re.compile(
-    r"\s*\(\d+ times? in \d+ sessions?\)|(?<=mended) \d+ times|[:,] (?:in )?\d+ of \d+(?: \w+)?(?=\.?$)"
+    r"\s*\(\d+ times? in \d+ sessions?\)|(?<=fixed) \d+ times|[:,] (?:in )?\d+ of \d+(?: \w+)?(?=\.?$)"
 )
+#: Most turns that a fact cites.
+MAX_EVIDENCE_TURNS = 8
+#: The mark of purged or redacted text; a text with it is not quoted.
+REMOVED_TEXT = re.compile(r"\[(?:purged\]|redacted:)")
 #: Origins of memories that confirm nothing: inferred by csmd, or saved by an assistant unasked.
 UNSTATED = frozenset({"model_saved", "inferred"})
 
@@ -48,6 +54,8 @@ COMPARING_KINDS: frozenset[ActionKind] = frozenset({"merge", "strengthen", "supe
 # --- facts
 
 FactKind = Literal["command", "procedure", "fix", "files", "convention"]
+#: (session, uuid) of a turn.
+TurnReference = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +75,42 @@ class Fact:
     sessions: int
     confidence: float
     evidence: tuple[str, ...]
+
+
+def make_fact(
+    kind: FactKind,
+    fingerprint: str,
+    text: str,
+    project: int,
+    *,
+    seen: int,
+    total: int,
+    sources: Sequence[TurnReference],
+) -> Fact | None:
+    """Returns a fact with the confidence of its counts; None if too few sessions or turns show it."""
+    sessions = count_sessions(sources)
+    evidence = choose_evidence(sources)
+    if min(sessions, len(evidence)) < habits.MIN_SESSIONS or REMOVED_TEXT.search(text):
+        return None
+    return Fact(
+        kind=kind, fingerprint=fingerprint, text=text, project_seq=project, seen=seen, total=total, sessions=sessions,
+        confidence=habits.estimate_confidence(sessions, fit=seen / total, against=0), evidence=evidence,
+    )  # fmt: skip
+
+
+def choose_evidence(sources: Iterable[TurnReference]) -> tuple[str, ...]:
+    """Returns the uuids of at most MAX_EVIDENCE_TURNS turns, one of each session before a second one of any."""
+    ranks: Counter[str] = Counter()
+    ranked: list[tuple[int, str]] = []
+    for session, uuid in dict.fromkeys(sources):
+        ranked.append((ranks[session], uuid))
+        ranks[session] += 1
+    return tuple(dict.fromkeys(uuid for _, uuid in sorted(ranked, key=itemgetter(0))))[:MAX_EVIDENCE_TURNS]
+
+
+def count_sessions(sources: Iterable[TurnReference]) -> int:
+    """Returns the number of sessions that some turns belong to."""
+    return len({session for session, _ in sources})
 
 
 def is_recurring(fact: Fact) -> bool:
@@ -227,7 +271,7 @@ class Snapshot:
     def contents(self) -> Iterator[str]:
         """Yields the text that decides which memories are merged, strengthened, superseded or lifted.
 
-        Equal snapshots yield equal parts. The time, the use of memories and the facts are left out: they decide only
+        Equal snapshots yield equal parts. The time, the use of memories and the facts are omitted: they decide only
         about the archive and the queue.
         """
         for _, memory in sorted(self.memories.items()):
@@ -235,12 +279,13 @@ class Snapshot:
         sessions = {source.session_id for memory in self.memories.values() for source in memory.provenance}
         injected = frozenset(pair for pair in self.injected if pair[0] in sessions)
         dropped = frozenset(key for key in self.dropped if key[0] in (self.project_seq, self.everywhere))
-        abroad = {ident: _without_use(memory) for ident, memory in self.stated_elsewhere.items()}
-        limited = {"injected": injected, "dropped": dropped, "abroad": abroad}
-        for part in fields(self):
-            if part.name not in ("memories", "near", "now", "days", "facts", "raised"):
-                yield f"{part.name}:"
-                yield from map(repr, _sort_values(limited.get(part.name, getattr(self, part.name))))
+        elsewhere = {memory_id: _without_use(memory) for memory_id, memory in self.stated_elsewhere.items()}
+        limited = {"injected": injected, "dropped": dropped, "stated_elsewhere": elsewhere}
+        omitted = ("memories", "near", "now", "days", "facts", "raised_facts")
+        for name in (column.name for column in fields(self)):
+            if name not in omitted:
+                yield f"{name}:"
+                yield from map(repr, _sort_values(limited.get(name, getattr(self, name))))
 
     def copy(self) -> Snapshot:
         """Returns a copy that `apply` may change."""

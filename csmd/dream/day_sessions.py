@@ -9,7 +9,7 @@ from functools import partial
 from itertools import groupby, pairwise
 from pathlib import PurePath
 
-from csmd.dream import day_report, session_facts
+from csmd.dream import day_report, project_facts
 from csmd.dream.day_report import ProjectDay, Session
 from csmd.extraction import work
 from csmd.hosts import tool_calls
@@ -64,7 +64,7 @@ def read_session(
     stated = memories.stated_in_session(rows, ending.session_seq)
     stated = [memory for memory in stated if visibility.is_injectable(memory) and is_of_day(memory.created_at)]
     gotchas = session_contents.list_gotchas(rows, ending.session_seq, limit=MAX_GOTCHAS)
-    make_path = partial(session_facts.make_project_path, cwd=ending.cwd, root=ending.root)
+    make_path = partial(project_facts.make_project_path, cwd=ending.cwd, root=ending.root)
     changes = [(make_path(text), number) for text, number in items["file"]]
     times = [to_local(at) for at in session_contents.turn_times(rows, ending.session_seq)]
     open_ends = (end for end in texts("open") if last_sessions.open_id(ending.id, end) not in closed)

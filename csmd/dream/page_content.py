@@ -11,7 +11,7 @@ from datetime import date
 from itertools import accumulate, islice
 from typing import NamedTuple
 
-from csmd.dream import actions, page_format, session_facts
+from csmd.dream import actions, page_format, project_facts
 from csmd.dream.actions import Fact
 from csmd.dream.page_format import Item, Page, Section
 from csmd.dream.themes import Theme
@@ -335,7 +335,7 @@ def build_page(
     sections = build_sections(own, find_heading, HEADING_ORDER, annotations, may_show=may_show)
     texts = [item.text for section in sections for item in section.items] + [item.text for item in moved.values()]
     counted = [
-        fact for fact in facts if not (session_facts.is_covered(fact, texts) or actions.strip_counts(fact) in texts)
+        fact for fact in facts if not (project_facts.is_covered(fact, texts) or actions.strip_counts(fact) in texts)
     ]
     if counted:
         items = tuple(Item(text=fact.text) for fact in counted[:MAX_SECTION_LINES])
