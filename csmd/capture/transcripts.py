@@ -13,7 +13,7 @@ from csmd import wire
 from csmd.capture import project_identity
 from csmd.capture.ingest import MAX_SESSION_BYTES, count_redactions, permit_project, permit_turn
 from csmd.capture.project_identity import Places
-from csmd.capture.transcript_source import MAX_LINE_BYTES, DatabaseSession, Reason, TranscriptFile
+from csmd.capture.transcript_source import MAX_LINE_BYTES, DatabaseSession, FileChange, TranscriptFile
 from csmd.capture.turn_filter import TurnFilter, filter_purged, remove_known_secrets
 from csmd.conversation import Turn
 from csmd.errors import BadInput, TooLarge
@@ -210,12 +210,12 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a reading starts: the transcript's name in the store, its cursor, the position, and why it is there."""
+    """Where a reading starts: the transcript's name in the store, its cursor, the position, and its change since."""
 
     name: str
     cursor: FileState | None
     position: int
-    reason: Reason
+    change: FileChange
 
 
 def read_transcript(store: Store, path: Path, options: ReadOptions) -> ReadReport:
@@ -241,8 +241,11 @@ def read_transcript(store: Store, path: Path, options: ReadOptions) -> ReadRepor
         else:
             transcript = TranscriptFile(opened_files.enter_context(files.open_regular(path)))
         beginning = transcript.beginning
-        start, adapter = Start(name, cursor, *transcript.find_start(cursor)), adapters.adapter_of_transcript(beginning)
-        if start.reason == "unchanged" or (options.owner and beginning and adapter is not options.owner):
+        start, adapter = (
+            Start(name, cursor, *transcript.find_resume_position(cursor)),
+            adapters.adapter_of_transcript(beginning),
+        )
+        if start.change == "unchanged" or (options.owner and beginning and adapter is not options.owner):
             return report
         started = adapters.find_start_directory(beginning)
         places = Places(started)
@@ -295,7 +298,7 @@ class _PieceReader:
             reading, left_out = leave_out.split(reading)
             _note_writes(self.store, left_out)
             # Lines that are read again were counted before.
-            paused = leave_out.take_paused() if self.start.reason in ("new", "grown") else 0
+            paused = leave_out.take_paused() if self.start.change in ("new", "grown") else 0
             self._store(reading, early, position, bad=bad, paused=paused)
             if options.most_pieces is not None and number + 1 >= options.most_pieces:
                 self.report.more = position < transcript.end
@@ -310,7 +313,7 @@ class _PieceReader:
         # Bad lines before the start, and bad lines after it that an earlier reading has counted.
         known_bad = start.cursor.bad_lines if start.cursor else 0
         bad_before, counted_bad = (known_bad, 0) if start.position else (0, known_bad)
-        state = self.transcript.state(start.name, position, bad_before + report.bad_lines + bad)
+        state = self.transcript.make_state(start.name, position, bad_before + report.bad_lines + bad)
         new_bad = max(0, report.bad_lines + bad - counted_bad) - max(0, report.bad_lines - counted_bad)
         new_counts = [(BAD_LINES, new_bad), *([(PAUSED_TURNS, paused)] if paused else [])]
         sink = Sink(
@@ -322,7 +325,7 @@ class _PieceReader:
         report.turns_known += len(reading.turns) - new
         report.redactions += redactions
         report.bad_lines += bad
-        report.bytes_read = self.transcript.bytes_read(start.position, position)
+        report.bytes_read = self.transcript.count_bytes(start.position, position)
 
 
 def _with_unique_uuid(turn: Turn, key: bytes) -> Turn:

@@ -5,7 +5,7 @@
     status, recover PLACE     prints what is encrypted; stores the key on stdin in PLACE again
     key                       prints the key of the home for the daemon
 
-Every file is converted in the workshop, compared with the old one and renamed over it; the files themselves show which
+Every file is converted in a work directory, compared with the old one and renamed over it; the files themselves show which
 of them are encrypted. So each is whole if the process is killed, and `on` or `off` run again finishes the rest.
 """
 
@@ -20,7 +20,7 @@ from csmd import wire
 from csmd.config import Config
 from csmd.daemon import logs
 from csmd.daemon.instance import load_configuration, run_explained
-from csmd.daemon.repair import open_workshop
+from csmd.daemon.repair import open_work_directory
 from csmd.errors import BadInput, CsmdError, Damaged, KeyMissing, StoreError
 from csmd.paths import Paths, is_file
 from csmd.store import backup, files, integrity, keys, purge_files, sqlite
@@ -55,7 +55,7 @@ def prepare(config: Config, place: str) -> dict[str, Any]:
 def switch(config: Config, chosen: keys.Record | None) -> dict[str, Any]:
     """Encrypts the database and every copy with the key of `chosen`, or of the home's record; None decrypts them."""
     paths, wanted = config.paths, chosen is not None
-    with open_workshop(config) as workshop:
+    with open_work_directory(config) as work_directory:
         record = keys.read_record(paths.home) or chosen
         if record is None:
             return {"state": "off", "converted": [], "removed": [], "left": []}
@@ -65,17 +65,17 @@ def switch(config: Config, chosen: keys.Record | None) -> dict[str, Any]:
         sqlite.use_key(key, for_new=wanted)
         report: dict[str, Any] = {"converted": [], "removed": [], "left": [], "place": record.place}
         if _needs_conversion(paths.database, wanted):
-            new = files.make_private(workshop / "new") / paths.database.name
+            new = files.make_private(work_directory / "new") / paths.database.name
             backup.convert(paths.database, new, encrypted=wanted)
             if problems := integrity.inspect(new).problems:
                 raise Damaged(f"the database is not sound: {problems[0]}; nothing was changed", hint="csmd repair")
-            # The old one is removed with the workshop.
-            aside = files.make_private(workshop / "replaced") / paths.database.name
+            # The old one is removed with the work directory.
+            aside = files.make_private(work_directory / "replaced") / paths.database.name
             backup.replace_database(new, paths.database, aside)
             report["converted"].append(str(paths.database))
         for path in list_copies(paths):
             if _needs_conversion(path, wanted):
-                report[_convert_copy(path, files.make_private(workshop) / "copy", wanted)].append(str(path))
+                report[_convert_copy(path, files.make_private(work_directory) / "copy", wanted)].append(str(path))
         if not wanted:
             keys.write_record(paths.home, None)
     return {**describe_encryption(config), **report}

@@ -22,9 +22,9 @@ from csmd.daemon.alarms import CHECK_EVERY_S, Alarms
 from csmd.daemon.assistants_in_use import Clients, describe_clients, find_unread_directories
 from csmd.daemon.context import Context, Task, iso_before, now_iso, reload_pauses, to_local_time
 from csmd.daemon.dreaming import Dreaming
-from csmd.daemon.housekeeping import HourlyLog
 from csmd.daemon.injection import Rehearsal
 from csmd.daemon.instruction_refresh import InstructionRefresh
+from csmd.daemon.logs import HourlyLog
 from csmd.daemon.page_reader import PageReader
 from csmd.daemon.stages import Stages
 from csmd.daemon.tasks import SECRETS_CHECK_S, Tasks
@@ -54,6 +54,10 @@ LIVE_SWEEP_S = 30.0
 FULL_SWEEP_S = 900.0
 #: How often, while every directory is watched; listing 20,000 transcripts takes up to a second of the processor.
 WATCHED_SWEEP_S = 3600.0
+#: How often the log of lookups is written to the store.
+LOOKUPS_EVERY_S = 60.0
+#: How often the segments of full-text indexes are merged.
+MERGE_EVERY_S = 900.0
 #: How long the database's file may be missing before the daemon continues with its copy.
 MISSING_FILE_S = 60.0
 #: After this many commits by other threads the write-ahead log is moved into the database.
@@ -160,19 +164,19 @@ class Background(threading.Thread):
                 "retention", lambda _: housekeeping.drop_expired(store, context.config.settings, now=datetime.now(UTC)),
                 when="no_task", every_s=housekeeping.RETENTION_EVERY_S, first_s=housekeeping.RETENTION_EVERY_S, repeats=True,
             ),
-            Chore("size of the day", lambda _: housekeeping.note_size(store), every_s=housekeeping.GROWTH_EVERY_S),
+            Chore("size of the day", lambda _: housekeeping.record_size(store), every_s=housekeeping.GROWTH_EVERY_S),
             Chore("instructions", lambda _: self.instructions.has_waiting() and self.instructions.step()),
             Chore("pages", lambda pass_: self.pages.step(pass_.now), when="no_task"),
             Chore("stages", self._do_stages),
             Chore("checkpoint", self._checkpoint),
-            Chore("summary", lambda pass_: hourly.step(store, pass_.now), quiet=True),
-            Chore("notes", lambda _: context.lookups.write(), every_s=housekeeping.LOOKUPS_EVERY_S, quiet=True),
+            Chore("summary", lambda pass_: hourly.log_if_due(store, pass_.now), quiet=True),
+            Chore("notes", lambda _: context.lookups.write(), every_s=LOOKUPS_EVERY_S, quiet=True),
             Chore("ledger", lambda _: provider_tasks.book_pending_vectors(context), every_s=provider_tasks.BOOK_EVERY_S, quiet=True),
             Chore("team", lambda pass_: self.team.step(pass_.now)),
             Chore("dream", self._dream, when="always", in_pieces=True),
             Chore(
-                "word indexes", lambda _: store.write(fulltext.merge_indexes), when="idle", every_s=housekeeping.MERGE_EVERY_S,
-                first_s=housekeeping.MERGE_EVERY_S, repeats=True, quiet=True,
+                "word indexes", lambda _: store.write(fulltext.merge_indexes), when="idle", every_s=MERGE_EVERY_S,
+                first_s=MERGE_EVERY_S, repeats=True, quiet=True,
             ),
             Chore("backup", lambda _: housekeeping.make_daily_backup(context), when="idle", every_s=housekeeping.BACKUP_CHECK_S,
             quiet=True),

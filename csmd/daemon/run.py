@@ -19,7 +19,7 @@ import csmd
 from csmd import wire
 from csmd.capture import markdown_imports
 from csmd.config import Config, boot_id, child_environment, started_by, take_notify_socket
-from csmd.daemon import dreaming, logs, memory_release, provider_tasks
+from csmd.daemon import dreaming, logs, provider_tasks
 from csmd.daemon.context import now_iso
 from csmd.daemon.instance import hold_instance_lock
 from csmd.daemon.jobs import Background
@@ -30,7 +30,7 @@ from csmd.daemon.status_report import build_status
 from csmd.daemon.transcript_watch import Watch
 from csmd.embedding import models
 from csmd.errors import ConfigError, CsmdError, Damaged, KeyMissing
-from csmd.machine import Meter, start_token
+from csmd.machine import Meter, limit_memory_pools, start_token
 from csmd.paths import Paths, mark_of
 from csmd.privacy.redaction import choose_words
 from csmd.store import backup, files, keys
@@ -64,7 +64,7 @@ def choose_socket_path(home: Path) -> Path:
 def run(config: Config) -> None:
     """Runs the daemon until SIGTERM, SIGINT or SIGHUP; AlreadyRunning when another one serves this home."""
     os.umask(0o077)
-    memory_release.limit_memory_pools()
+    limit_memory_pools()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     address, patience_s = take_notify_socket()
     with closing(StopPipe()) as stop, _ignore_missing_key(stop):

@@ -12,7 +12,6 @@ from csmd import machine
 from csmd.capture import whole_text
 from csmd.daemon.context import Context, iso_before, now_iso, to_local_time
 from csmd.daemon.dreaming import Dreaming
-from csmd.daemon.memory_release import release_freed_memory
 from csmd.dream import day_files
 from csmd.embedding import token_counter
 from csmd.extraction import digest, packets, statements
@@ -242,7 +241,7 @@ class Stages:
         The daemon runs for weeks and is idle most of the time.
         """
         self.store.shrink()
-        release_freed_memory()
+        machine.release_freed_memory()
         self._released_commits = self.store.commits
 
     def distill(self) -> int:

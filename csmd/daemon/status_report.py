@@ -7,14 +7,14 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import csmd
 from csmd import machine, wire
 from csmd.capture import ingest
-from csmd.config import Config, started_by
+from csmd.config import Config, Settings, started_by
 from csmd.daemon import assistants_in_use, housekeeping, provider_tasks, secret_scan, team_exchange
 from csmd.daemon.context import Context, to_iso
 from csmd.daemon.jobs import Background
@@ -27,12 +27,14 @@ from csmd.privacy.redaction import redact
 from csmd.store import (
     activity,
     client_versions,
+    compactions,
     files,
     found_secrets,
     keys,
     receipts,
     sessions,
     speaker_reviews,
+    text_retention,
     turns,
     vectors,
 )
@@ -40,14 +42,19 @@ from csmd.store.sqlite import REPAIR_HINT, Rows
 from csmd.text.display import amount
 from csmd.text.language import is_mostly_not_english
 from csmd.tools.live_sessions import LIVE_S, list_live_sessions
+from csmd.tools.maintenance import list_backup_files
 
 SETTINGS_BYTES = 1_000_000
-#: How many projects' own settings are read, latest first.
+#: Most projects whose own settings are read, the latest first.
 MAX_PROJECTS = 100
-#: How many of the latest prompts show the user's language, by which a model is suggested.
+#: Latest prompts that show the user's language, by which a model is suggested.
 MAX_PROMPTS = 100
-#: How many of the latest sessions are searched for typed prompts.
+#: Latest sessions that are searched for typed prompts.
 MAX_PROMPT_SESSIONS = 10
+MAX_LIVE_SESSIONS = 5
+#: Growth is the average over this many days at most.
+MAX_GROWTH_DAYS = 14
+DAY, WEEK = timedelta(days=1), timedelta(days=7)
 #: The name of the model for many languages in `csmd model fetch`.
 MULTILINGUAL_MODEL = "multilingual"
 
@@ -96,10 +103,6 @@ def _read_cleanup_days(folder: str, project: str = "") -> int:
     return CLAUDE.days_kept(folder, project, lambda path: files.read_small(path, SETTINGS_BYTES))
 
 
-DAY, WEEK = timedelta(days=1), timedelta(days=7)
-MAX_LIVE_SESSIONS = 5
-
-
 def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime, key: bytes) -> dict[str, Any]:
     """Returns the store's figures at `now`; StoreError if the store cannot be read.
 
@@ -118,7 +121,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
         machine.DISK_S,
     )
     clients = assistants_in_use.describe_clients(rows, config, unread=disk_state[1] if disk_state else [])
-    figures = housekeeping.describe_retention(rows, config.settings, counters)
+    figures = describe_retention(rows, config.settings, counters)
     return {
         "waiting": vectors.count_waiting(rows, vectors.find_model(rows, model)) if model else 0,
         "counts": activity.tallied_counts(rows),
@@ -138,7 +141,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
         "transcripts": describe_transcripts(rows, disk_state[0]) if disk_state else None,
         "storage": {
             **figures,
-            "growth": housekeeping.estimate_growth(
+            "growth": estimate_growth(
                 activity.list_sizes(rows), used=figures["used_bytes"], today=now.astimezone(UTC).date()
             ),
         },
@@ -147,11 +150,65 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
         "pages": page_edits.report_pages(rows, config.paths.memory, key=key),
         "warnings": [
             *([] if disk_state else [f"{path_read[0]}: its file system does not answer (`df` shows which one hangs)"]),
-            *housekeeping.list_retention_warnings(rows, config.settings),
+            *list_retention_warnings(rows, config.settings),
             *assistants_in_use.list_client_warnings(clients, config),
             *secret_scan.list_secret_warnings(found_secrets.found_secrets(rows)),
         ],
     }
+
+
+def describe_backups(database: Path) -> dict[str, Any]:
+    """Returns the backups in `csmd status`: their number, size, and the time of the latest."""
+    backups = list_backup_files(database)
+    return {
+        "backups": len(backups),
+        "backups_bytes": sum(row["bytes"] for row in backups),
+        "last_backup": backups[0]["made_at"] if backups else "",
+    }
+
+
+def describe_retention(rows: Rows, settings: Settings, counters: dict[str, int]) -> dict[str, Any]:
+    """Returns the used room in `csmd status`; sizes in bytes, a limit of 0 means none."""
+    room = housekeeping.measure_room(rows, settings)
+    return {
+        "used_bytes": room.used,
+        "limit_bytes": room.limit,
+        "tool_output_days": settings.storage_tool_output_days,
+        "conversation_days": settings.storage_conversation_days,
+        "conversation_turns_dropped": counters.get(text_retention.DROPPED_TURNS_COUNTER, 0),
+        "tool_outputs_dropped": counters.get(text_retention.DROPPED_COUNTER, 0),
+        "tool_output_bytes_dropped": counters.get(text_retention.DROPPED_BYTES_COUNTER, 0),
+        "tokens_saved": compactions.tokens_saved(rows),
+    }
+
+
+def list_retention_warnings(rows: Rows, settings: Settings) -> list[str]:
+    """Returns a warning if storage.max_mb is nearly reached or exceeded."""
+    room = housekeeping.measure_room(rows, settings)
+    if not room.is_short:
+        return []
+    if not text_retention.has_output(rows):
+        consequence = "all tool output is dropped, conversation is kept: raise storage.max_mb"
+    elif room.is_over:
+        consequence = "the oldest tool output is being dropped"
+    else:
+        consequence = "beyond it the oldest tool output is dropped"
+    return [
+        f"storage: {room.used / housekeeping.BYTES_PER_MB:.0f} MB of storage.max_mb {settings.storage_max_mb}; {consequence}"
+    ]
+
+
+def estimate_growth(sizes: list[tuple[str, int]], *, used: int, today: date) -> dict[str, Any]:
+    """Returns `bytes_per_day`, and the `days` over which it is the average; None and 0 if it is unknown.
+
+    The first day is skipped: it includes the import of older transcripts.
+    """
+    days = sizes if len(sizes) >= activity.MAX_SIZE_DAYS else sizes[1:]
+    for day, size in days:
+        age = (today - date.fromisoformat(day)).days
+        if 0 < age <= MAX_GROWTH_DAYS:
+            return {"bytes_per_day": round((used - size) / age), "days": age}
+    return {"bytes_per_day": None, "days": 0}
 
 
 def make_unknown_figures() -> dict[str, Any]:
@@ -244,7 +301,7 @@ def build_status(
             "wal_bytes": _file_size(database.with_name(database.name + "-wal")),
             **figures["storage"],
             "commits": store.commits,
-            **housekeeping.describe_backups(database),
+            **describe_backups(database),
         },
         "log": str(config.paths.log_file),
         "degraded": [*degraded, *figures["warnings"]],

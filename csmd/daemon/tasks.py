@@ -222,12 +222,13 @@ def _use_model(context: Context, stages: Stages, task: Task) -> Work:
 
 
 def _back_up(context: Context, task: Task) -> Work:
-    def note(done: int, total: int) -> None:
+    def report_progress(done: int, total: int) -> None:
         """Updates the progress within a batch, for clients that ask on another thread."""
         task.progress.update(done=done, total=total)
 
     yield {"step": "copying"}
-    return housekeeping.make_backup(context, Path(task.path) if task.path else None, note=note)
+    target = Path(task.path) if task.path else None
+    return housekeeping.make_backup(context, target, report_progress=report_progress)
 
 
 def _export(context: Context, task: Task) -> Work:

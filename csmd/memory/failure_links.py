@@ -248,8 +248,8 @@ def _find_relations(rows: Rows, session_seq: int, ident: str, *, upto: int, key:
     return SessionFindings(
         within=failure_reports.relate(turns, stated, failures.list_failed_commands(rows, session_seq)),
         across=_find_symptoms_elsewhere(rows, session_seq, turns, stated, key=key),
-        edited=statement_scenes.find_outdated(rows, session_seq, turns, stated, upto=upto),
-        scenes=statement_scenes.find_changed_scenes(rows, session_seq, ident, upto=upto, key=key),
+        edited=statement_scenes.find_outdating_edits(rows, session_seq, turns, stated, until_ordinal=upto),
+        scenes=statement_scenes.find_changed_scenes(rows, session_seq, ident, until_ordinal=upto, key=key),
         ids={memory.memory_seq: memory.memory_id for memory in stated}, last=failure_link_rows.find_last_memory(rows),
     )  # fmt: skip
 

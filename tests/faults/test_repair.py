@@ -417,7 +417,7 @@ def test_where_the_key_of_the_hashes_is_lost_for_good_that_is_said_and_texts_are
     shutil.rmtree(config.paths.home / "backups")
     CASES["the key of the hashes gone"].damage(config.paths.database, random.Random(0))
     report, turns, _ = repaired(config)
-    assert "for forgotten text can no longer be applied" in " ".join(report["lost"])
+    assert "can no longer be recognised" in " ".join(report["lost"])
     assert turns == used.turns
     assert repair.repair(config)["state"] == "sound"
 
@@ -797,7 +797,7 @@ def test_a_range_of_keys_for_which_the_backup_has_no_row_is_counted_as_lost_what
         made = anew.write(lambda rows: recovery.rebuild(rows, damaged=copy, copy=copy, key=key, new_key=key))
     assert made.filled["projects"] == 3 and made.unfilled["projects"] == 1
     assert not any(number for table, number in made.unfilled.items() if table != "projects")
-    assert any("projects: 1 place" in lost for lost in repair._describe_losses(made, is_key_lost=False))
+    assert any("projects: 1 range" in lost for lost in repair._describe_losses(made, is_key_lost=False))
 
 
 def test_a_session_whose_row_is_lost_gives_its_queue_to_the_one_that_lists_its_turns_again(
