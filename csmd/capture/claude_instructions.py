@@ -315,14 +315,10 @@ def find_place(directory: str, user: User) -> Place:
     patterns = [pattern for listed in excludes if isinstance(listed, list) for pattern in listed]
     worktree, main = _find_work_trees(start)
     return Place(
-        start=start,
-        user=user,
-        memories=_find_memory_folders(start, user, settings),
-        excludes=tuple([pattern for pattern in patterns if isinstance(pattern, str)][:1000]),
-        worktree=worktree,
-        main=main,
-        outside=any(_has_approval(config, user, {start, main}) for config in user.configs),
-    )
+        start=start, user=user, memories=_find_memory_folders(start, user, settings),
+        excludes=tuple([pattern for pattern in patterns if isinstance(pattern, str)][:1000]), worktree=worktree,
+        main=main, outside=any(_has_approval(config, user, {start, main}) for config in user.configs),
+    )  # fmt: skip
 
 
 def _find_memory_folders(start: str, user: User, settings: list[dict[str, Any]]) -> tuple[str, ...]:

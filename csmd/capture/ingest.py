@@ -146,16 +146,9 @@ def _is_of_another_host(rows: Rows, event: Event) -> bool:
 
 
 def record_event(
-    rows: Rows,
-    event: Event,
-    *,
-    redacted: Counter[str],
-    key: bytes,
-    now: str,
-    place: Project | None = None,
-    max_session_bytes: int = MAX_SESSION_BYTES,
-    is_replayed: bool = False,
-) -> bool:
+    rows: Rows, event: Event, *, redacted: Counter[str], key: bytes, now: str, place: Project | None = None,
+    max_session_bytes: int = MAX_SESSION_BYTES, is_replayed: bool = False,
+) -> bool:  # fmt: skip
     """Stores an event and its provisional turn in one transaction; False if it was stored before or must not be stored.
 
     `place` is the event's `find_event_project`, because the writer never reads the disk. `max_session_bytes` is how many bytes of a session
@@ -178,17 +171,9 @@ def record_event(
         turn, place, path = permit_turn(turn, place, listed, tombstones.purged_marks(rows, key))
         project = projects.ensure_with_directory(rows, place, now=now)
         provisional_turns.add_provisional(
-            rows,
-            turn,
-            event=event.name,
-            text_hash=text_hash,
-            host=event.host,
-            project=project.seq,
-            directory=project.directory,
-            path=path,
-            room=max_session_bytes,
-            waited=is_replayed,
-        )
+            rows, turn, event=event.name, text_hash=text_hash, host=event.host, project=project.seq,
+            directory=project.directory, path=path, room=max_session_bytes, waited=is_replayed,
+        )  # fmt: skip
     if EVENTS[event.name].is_settling:
         provisional_turns.record_settled(rows, event.session_id, at=event.at)
     return True

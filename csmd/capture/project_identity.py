@@ -327,13 +327,9 @@ def _make_project(
     kind: Literal["git", "submodule", "path"], keyed: str, identity: str, *, root: str, place: str, data: str
 ) -> Project:
     return Project(
-        key=_make_key(keyed, identity),
-        root=root,
-        name=PurePosixPath(root).name or root,
-        kind=kind,
-        place=place,
+        key=_make_key(keyed, identity), root=root, name=PurePosixPath(root).name or root, kind=kind, place=place,
         data=data,
-    )
+    )  # fmt: skip
 
 
 def _is_below(place: str, folder: str) -> bool:

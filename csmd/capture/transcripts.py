@@ -152,16 +152,9 @@ class Sink:
         turn, place, listed = permit_turn(turn, self._places.of(turn.cwd), self._path, marks)
         home = projects.ensure_with_directory(rows, place, now=now)
         return turns.add_turn(
-            rows,
-            turn,
-            text_hash=tokens.keyed_hash(turn.text, key),
-            host=self._adapter.host,
-            project=home.seq,
-            directory=home.directory,
-            path=listed,
-            room=self._room,
-            file=self._path,
-        )
+            rows, turn, text_hash=tokens.keyed_hash(turn.text, key), host=self._adapter.host, project=home.seq,
+            directory=home.directory, path=listed, room=self._room, file=self._path,
+        )  # fmt: skip
 
 
 def _note_writes(store: Store, left_out: list[Turn]) -> None:

@@ -434,15 +434,9 @@ def _memory_of(
         return repeated, last
     decay: Decay = "session" if note.is_for_days else "durable"
     made = remember.draft_memory(
-        rows,
-        statement,
-        source,
-        home=home,
-        scope=scope,
-        origin=CURATED_ORIGIN,
-        decay=decay,
+        rows, statement, source, home=home, scope=scope, origin=CURATED_ORIGIN, decay=decay,
         for_good=not note.is_for_days,
-    )
+    )  # fmt: skip
     others = [candidate for candidate in note.cites if candidate.uuid != last.uuid]
     more = {
         candidate.uuid: replace(source, uuid=candidate.uuid, at=candidate.at, role="confirms") for candidate in others

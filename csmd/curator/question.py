@@ -92,14 +92,8 @@ does: rule, correction, decision, fact, gotcha or promise (what was promised, or
 
 
 def ask_about(
-    *,
-    root: str,
-    project: str,
-    ended: str,
-    digest: str,
-    candidates: Sequence[Candidate],
-    standing: Sequence[Standing],
-) -> list[Sheet]:
+    *, root: str, project: str, ended: str, digest: str, candidates: Sequence[Candidate], standing: Sequence[Standing],
+) -> list[Sheet]:  # fmt: skip
     """Returns the questions about a session that ended on a day, at most MAX_QUESTIONS; [] if it has no candidate."""
     notes: dict[str, Standing] = {}
     digest = display.cut(digest, DIGEST_CHARS)

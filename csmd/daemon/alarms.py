@@ -128,12 +128,9 @@ MAX_UNREPORTED = 20
 
 
 def is_unreported(
-    session: SessionWithoutEvents,
-    states: Mapping[str, HooksState],
-    reported: Iterable[tuple[str, str]],
-    *,
-    passed_at: str,
-) -> bool:
+    session: SessionWithoutEvents, states: Mapping[str, HooksState], reported: Iterable[tuple[str, str]],
+    *, passed_at: str,
+) -> bool:  # fmt: skip
     """Whether a session without an event shows that hooks do not run.
 
     `states` are the states of the hooks by the settings in each of the assistant's directories, `reported` are (time,

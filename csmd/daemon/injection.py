@@ -165,17 +165,11 @@ def _compose_prompt_brief(rows: Rows, context: Context, event: Event, places: li
     policy = compose.POLICY[compose.bracket_of(used, ADAPTERS[event.host].window(model, used))]
     max_tokens = int(settings.recall_max_tokens * policy.recall)
     recalled = prompt.recall(
-        rows,
-        places=places,
-        session_id=session,
-        prompt=event.text,
-        floor=settings.recall_floor,
-        max_tokens=max_tokens,
+        rows, places=places, session_id=session, prompt=event.text, floor=settings.recall_floor, max_tokens=max_tokens,
         max_items=settings.recall_max_items,
-        embed=context.query_vector(deadline_s=min(VECTOR_TIMEOUT_S, left_s / 2), start=False),
-        asking=event.cwd,
+        embed=context.query_vector(deadline_s=min(VECTOR_TIMEOUT_S, left_s / 2), start=False), asking=event.cwd,
         key=context.store.hash_key,
-    )
+    )  # fmt: skip
     files = work_notes.file_block(rows, places=places, session_id=session, named=event.text, asking=event.cwd)
     return work_notes.append_files(recalled, files, max_tokens=max_tokens)
 
@@ -190,16 +184,10 @@ def write_receipts(rows: Rows, injection: Injection, *, key: bytes) -> None:
     ):
         if brief_of_event is not None and brief_of_event.text:
             receipts.add_receipt(
-                rows,
-                receipt_id=receipt_id,
-                session_id=event.session_id,
-                event=name,
-                project=injection.project,
-                at=event.at,
-                tokens=brief_of_event.tokens,
-                text_hash=tokens.keyed_hash(brief_of_event.text, key),
+                rows, receipt_id=receipt_id, session_id=event.session_id, event=name, project=injection.project,
+                at=event.at, tokens=brief_of_event.tokens, text_hash=tokens.keyed_hash(brief_of_event.text, key),
                 items=brief_of_event.items,
-            )
+            )  # fmt: skip
 
 
 def delete_receipts(rows: Rows, event: Event) -> None:

@@ -44,15 +44,9 @@ REST_FACTOR = 1.0
 
 
 def read_transcript(
-    store: Store,
-    config: Config,
-    path: Path,
-    *,
-    leave_out: Excludes,
-    most_pieces: int | None = None,
-    stop: Callable[[], bool] = lambda: False,
-    is_chosen: bool = False,
-) -> transcripts.ReadReport:
+    store: Store, config: Config, path: Path, *, leave_out: Excludes, most_pieces: int | None = None,
+    stop: Callable[[], bool] = lambda: False, is_chosen: bool = False,
+) -> transcripts.ReadReport:  # fmt: skip
     """Reads the new lines of a transcript, or `most_pieces` of them; raises as `transcripts.read_transcript` does.
 
     In an assistant's directory only that assistant's transcripts are read, and only where it stores them, unless the
@@ -62,16 +56,10 @@ def read_transcript(
     if not has_place:
         return transcripts.ReadReport()
     options = ReadOptions(
-        now=now_iso,
-        tool_limit=config.settings.capture_tool_output_bytes,
-        quarantine=config.paths.quarantine,
-        session_limit=config.settings.capture_session_bytes,
-        most_pieces=most_pieces,
-        stop=stop,
-        excludes=leave_out,
-        read_line=csmd_sessions.make_reader(path, home=config.paths.sessions, key=store.hash_key),
-        owner=owner,
-    )
+        now=now_iso, tool_limit=config.settings.capture_tool_output_bytes, quarantine=config.paths.quarantine,
+        session_limit=config.settings.capture_session_bytes, most_pieces=most_pieces, stop=stop, excludes=leave_out,
+        read_line=csmd_sessions.make_reader(path, home=config.paths.sessions, key=store.hash_key), owner=owner,
+    )  # fmt: skip
     return transcripts.read_transcript(store, path, options)
 
 

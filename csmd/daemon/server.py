@@ -361,12 +361,9 @@ class Server(threading.Thread):
     def _quarantine(self, rows: Rows, request: Request, reason: str) -> None:
         """Notes and counts a malformed event; on the writer, because the note is a file that is flushed to the disk."""
         files.quarantine(
-            self.background.context.config.paths.quarantine,
-            source=f"hook {request.name}",
-            reason=reason,
-            data=request.body,
-            now=now_iso(),
-        )
+            self.background.context.config.paths.quarantine, source=f"hook {request.name}", reason=reason,
+            data=request.body, now=now_iso(),
+        )  # fmt: skip
         activity.increment_counters(rows, [(ingest.BAD_EVENTS, 1)])
 
     def _compose(self, exchange: Exchange, event: Event) -> Future[Injection] | None:

@@ -112,15 +112,9 @@ def _submit_event(context: Context, event: Event, redacted: Counter[str]) -> Fut
     def write(rows: Rows) -> bool:
         injection.delete_receipts(rows, event)  # its hook got no answer in time, whatever was sent
         ingest.record_event(
-            rows,
-            event,
-            redacted=redacted,
-            key=store.hash_key,
-            now=now_iso(),
-            place=place,
-            max_session_bytes=room,
+            rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, max_session_bytes=room,
             is_replayed=True,
-        )
+        )  # fmt: skip
         return event.name == "session_start" and not session_context.is_briefed(rows, event.session_id)
 
     return store.submit(write, wait=True)
@@ -157,12 +151,9 @@ def _quarantine(context: Context, path: Path, reason: str) -> None:
     with suppress(OSError, BadInput), files.open_regular(path, follow_links=False) as file:
         data = file.read(files.SPOOL_LIMIT_BYTES)
     files.quarantine(
-        context.config.paths.quarantine,
-        source=redact(str(path), Counter()),
-        reason=redact(reason, Counter()),
-        data=data,
-        now=now_iso(),
-    )
+        context.config.paths.quarantine, source=redact(str(path), Counter()), reason=redact(reason, Counter()),
+        data=data, now=now_iso(),
+    )  # fmt: skip
     context.store.write(lambda rows: activity.increment_counters(rows, [(ingest.BAD_EVENTS, 1)]))
     try:
         path.unlink(missing_ok=True)

@@ -125,13 +125,9 @@ def _write_days(stages: Stages, force: bool) -> int:
     if not config.settings.stages_daily:
         return 0
     write = partial(
-        day_files.update_files,
-        stages.store,
-        config.paths.memory,
-        now=now_iso(),
-        to_local=to_local_time,
+        day_files.update_files, stages.store, config.paths.memory, now=now_iso(), to_local=to_local_time,
         rest_s=0 if force else LIVE_FILE_EVERY_S,
-    )
+    )  # fmt: skip
     return stages.context.guard("daily files", write, is_stage=True) or 0
 
 

@@ -245,14 +245,9 @@ STATUS_KEYS = (
 
 
 def build_status(
-    rows: Rows,
-    background: Background,
-    watch: Watch,
-    meter: machine.Meter,
-    started: float,
-    *,
-    paused: dict[str, str] | None,
-) -> dict[str, Any]:
+    rows: Rows, background: Background, watch: Watch, meter: machine.Meter, started: float,
+    *, paused: dict[str, str] | None,
+) -> dict[str, Any]:  # fmt: skip
     """Returns the daemon's state; `started` is monotonic."""
     context = background.context
     config, store, embedder, model = context.config, context.store, context.embedder, context.model_name()

@@ -41,14 +41,9 @@ class Tasks:
     """Owns the running tasks, of which the background thread steps the last. A client's task goes before csmd's own."""
 
     def __init__(
-        self,
-        context: Context,
-        *,
-        stages: Stages,
-        dreaming: Dreaming,
-        instructions: InstructionRefresh,
+        self, context: Context, *, stages: Stages, dreaming: Dreaming, instructions: InstructionRefresh,
         team_exchange: TeamExchange,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._context, self._stages, self._dreaming, self._instructions = context, stages, dreaming, instructions
         self._running: list[tuple[Task, Generator[None]]] = []
         self._commits, self._is_scanned = -1, False

@@ -78,15 +78,9 @@ class Fact:
 
 
 def make_fact(
-    kind: FactKind,
-    fingerprint: str,
-    text: str,
-    project: int,
-    *,
-    seen: int,
-    total: int,
+    kind: FactKind, fingerprint: str, text: str, project: int, *, seen: int, total: int,
     sources: Sequence[TurnReference],
-) -> Fact | None:
+) -> Fact | None:  # fmt: skip
     """Returns a fact with the confidence of its counts; None if too few sessions or turns show it."""
     sessions = count_sessions(sources)
     evidence = choose_evidence(sources)

@@ -182,13 +182,9 @@ class EditTransaction:
             except CsmdError:
                 return None
         statement = Statement(
-            text=line.text,
-            gate=gate,
-            category=category,
-            confidence=WRITTEN_CONFIDENCE,
-            authority="user",
+            text=line.text, gate=gate, category=category, confidence=WRITTEN_CONFIDENCE, authority="user",
             reasons=("page",),
-        )
+        )  # fmt: skip
         scope: Scope = "user" if gate in ("behavioral", "relational") else "global"
         memory_id, _ = remember.remember(
             self._rows, statement, Provenance(uuid=uuid, session_id="", at=self._now), project=place.seq,

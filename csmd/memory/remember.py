@@ -87,18 +87,9 @@ def is_behind(rows: Rows) -> bool:
 
 
 def remember(
-    rows: Rows,
-    statement: Statement,
-    source: Provenance,
-    *,
-    project: int,
-    origin: str,
-    key: bytes,
-    pinned: bool = False,
-    besides: str = "",
-    scope: Scope | None = None,
-    type_: MemoryType | None = None,
-) -> tuple[str, bool]:
+    rows: Rows, statement: Statement, source: Provenance, *, project: int, origin: str, key: bytes,
+    pinned: bool = False, besides: str = "", scope: Scope | None = None, type_: MemoryType | None = None,
+) -> tuple[str, bool]:  # fmt: skip
     """Makes a memory of a statement, or confirms the memory that says the same; returns (its id, whether it is new).
 
     Returns ("", False) for a statement that the user made csmd forget, and for one of external authority: that is
@@ -144,16 +135,9 @@ def remember(
 
 
 def draft_memory(
-    rows: Rows,
-    statement: Statement,
-    source: Provenance,
-    *,
-    home: int,
-    scope: Scope,
-    origin: str,
-    decay: Decay,
+    rows: Rows, statement: Statement, source: Provenance, *, home: int, scope: Scope, origin: str, decay: Decay,
     for_good: bool,
-) -> Memory:
+) -> Memory:  # fmt: skip
     """Returns the memory that a statement becomes in the project `home`, with a new id, without storing it."""
     certainty = confidence.clamp(statement.confidence, statement.category, statement.gate)
     memory = Memory(
@@ -264,14 +248,9 @@ def is_forgotten(
 
 
 def forget(
-    rows: Rows,
-    memory: Memory,
-    *,
-    key: bytes,
-    now: str,
-    by_person: bool,
+    rows: Rows, memory: Memory, *, key: bytes, now: str, by_person: bool,
     quoted_in: forgotten.Traces = forgotten.NO_TRACES,
-) -> None:
+) -> None:  # fmt: skip
     """Deletes a memory and the sentences it came from, and keeps similar ones from becoming memories in its scope.
 
     A general memory is deleted together with those of projects in the same words, and the remaining part of a memory
