@@ -142,9 +142,8 @@ class Instruction:
 
 def load_instructions(place: Place, disk: Disk = REAL_DISK) -> list[Instruction]:
     """Returns the files that the host loads when a session starts, in its order; the memory's index is last."""
-    own_paths = {
-        f"{folder}/{name}" for folder in _list_ancestors(place.start) for name in (*MAIN_FILES, "CLAUDE.local.md")
-    }
+    names = (*MAIN_FILES, "CLAUDE.local.md")
+    own_paths = {f"{folder}/{name}" for folder in _list_ancestors(place.start) for name in names}
     loader = _Loader(place, disk)
     loader.load_start(MAIN_FILES)
     if not any(file.path in own_paths for file in loader.files):

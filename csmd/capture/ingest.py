@@ -207,9 +207,8 @@ def _remove_known_secrets(rows: Rows, event: Event, redacted: Counter[str], *, k
     """Returns the event without the secrets that its session has elsewhere; its own are noted first."""
     if isinstance(redacted, RedactionCounts) and redacted.secrets:
         keep_secrets_out(rows, event.session_id, redacted.secrets, key=key, now=now)
-    text, hits = remove_purged(
-        event.text, tombstones.secrets_of(rows, [event.session_id], key), placeholder=KNOWN_AGAIN
-    )
+    secrets = tombstones.secrets_of(rows, [event.session_id], key)
+    text, hits = remove_purged(event.text, secrets, placeholder=KNOWN_AGAIN)
     return replace(event, text=text) if hits else event
 
 

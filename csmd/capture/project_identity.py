@@ -91,9 +91,8 @@ def identify(cwd: str, *, disk: Disk, start: str = "") -> Project:
     if repository is not None and not exists and is_home(repository.root):
         repository = None
     if repository is not None:
-        return _make_project(
-            repository.kind, "git", repository.common, root=repository.root, place=place, data=repository.common
-        )
+        common = repository.common
+        return _make_project(repository.kind, "git", common, root=repository.root, place=place, data=common)
     begin = _resolve_place(start, disk)[0] if start else place
     owner = begin if _is_below(place, begin) else place
     worktree = None if exists else _WORKTREES.match(owner)
@@ -103,11 +102,9 @@ def identify(cwd: str, *, disk: Disk, start: str = "") -> Project:
         if main is not None and main.root == owner:
             return _make_project(main.kind, "git", main.common, root=owner, place=place, data=main.common)
     path = make_path_project(owner, place=place)
-    return (
-        replace(path, gone=True, worktree_of=_find_neighbour_repository(owner, disk))
-        if disk.is_missing(owner)
-        else path
-    )
+    if disk.is_missing(owner):
+        return replace(path, gone=True, worktree_of=_find_neighbour_repository(owner, disk))
+    return path
 
 
 def is_windows_path(path: str) -> bool:
@@ -120,9 +117,8 @@ def _identify_on_windows(cwd: str, start: str) -> Project:
 
     This machine cannot read the directory.
     """
-    place, begin = (
-        unicodedata.normalize("NFC", ntpath.normpath(path[:MAX_PATH_CHARACTERS])) for path in (cwd, start or cwd)
-    )
+    paths = (ntpath.normpath(path[:MAX_PATH_CHARACTERS]) for path in (cwd, start or cwd))
+    place, begin = (unicodedata.normalize("NFC", path) for path in paths)
     place_key, begin_key = (path.replace("\\", "/").casefold() for path in (place, begin))
     owner = begin if _is_below(place_key, begin_key) else place
     worktree = _WORKTREES.match(owner.replace("\\", "/").casefold())
@@ -136,10 +132,8 @@ def find_checkout(cwd: str, *, disk: Disk) -> str:
     if is_windows_path(cwd):
         return ntpath.normpath(cwd)
     place, _ = _resolve_place(cwd, disk)
-    roots_above = (
-        folder for folder in _list_ancestors(place) if disk.read_small(f"{folder.rstrip('/')}/.git") is not None
-    )
-    return next(roots_above, place)
+    above = ((folder, disk.read_small(f"{folder.rstrip('/')}/.git")) for folder in _list_ancestors(place))
+    return next((folder for folder, marker in above if marker is not None), place)
 
 
 def make_path_project(root: str, *, place: str = "") -> Project:
@@ -400,9 +394,9 @@ def _find_row(rows: Rows, place: Project) -> int | None:
     if seq is not None:
         return seq
     recognised = projects.recognise(rows, add_marks(place))
-    return (
-        None if recognised is None else projects.seq_of(rows, replace(place, key=projects.key_of(rows, recognised[0])))
-    )
+    if recognised is None:
+        return None
+    return projects.seq_of(rows, replace(place, key=projects.key_of(rows, recognised[0])))
 
 
 def find_scopes(rows: Rows, cwd: str, *, start: str = "") -> list[int]:

@@ -118,9 +118,8 @@ class Sink:
                     new += 1
                     redacted.update(reading.redactions.get(_redaction_key(reading.turns[index]), {}))
             uses = [use for use in reading.token_uses if begin <= max(use.turn, 0) and (is_last or use.turn < end)]
-            token_usage.record_usage(
-                rows, [token_usage.MessageTokens(use.stream, use.message_id, *use.amounts) for use in uses]
-            )
+            tallies = [token_usage.MessageTokens(use.stream, use.message_id, *use.amounts) for use in uses]
+            token_usage.record_usage(rows, tallies)
             if self._is_hosts_own:
                 client_versions.record_versions(rows, self._adapter.client_versions(reading.turns[begin:end]))
             if is_last:
@@ -170,9 +169,8 @@ def _note_writes(store: Store, left_out: list[Turn]) -> None:
 
 
 def _note_tampered(rows: Rows, turn: Turn, key: bytes) -> None:
-    tampered_transcripts.record_tampered(
-        rows, turn.writes, at=turn.at, hashed=lambda name: tokens.keyed_hash(name, key)
-    )
+    hash_name = partial(tokens.keyed_hash, key=key)
+    tampered_transcripts.record_tampered(rows, turn.writes, at=turn.at, hashed=hash_name)
 
 
 def _redaction_key(turn: Turn) -> str:
@@ -221,9 +219,8 @@ def read_transcript(store: Store, path: Path, options: ReadOptions) -> ReadRepor
 
     def read_cursor(rows: Rows) -> tuple[str, FileState | None, str]:
         name = tombstones.cursor_name(rows, storable_path(str(path)), key=store.hash_key)
-        source = remove_purged(redact(wire.clean(str(path)), Counter()), tombstones.purged_marks(rows, store.hash_key))[
-            0
-        ]
+        redacted = redact(wire.clean(str(path)), Counter())
+        source, _ = remove_purged(redacted, tombstones.purged_marks(rows, store.hash_key))
         return name, cursors.file_state(rows, name), source
 
     name, cursor, source = store.read(read_cursor)

@@ -181,9 +181,8 @@ def _drop_purged(
     reading = reading.filter_turns(is_permitted)
     emptied = _find_purged_turns(rows, reading.turns, key)
     texts = [PURGED if turn.uuid in emptied else remove_purged(turn.text, marks)[0] for turn in reading.turns]
-    permitted = [
-        turn if text == turn.text else replace(turn, text=text) for turn, text in zip(reading.turns, texts, strict=True)
-    ]
+    pairs = zip(reading.turns, texts, strict=True)
+    permitted = [turn if text == turn.text else replace(turn, text=text) for turn, text in pairs]
     return replace(reading, turns=permitted, titles=permit_titles(reading.titles)), permit_titles(early)
 
 
@@ -194,7 +193,6 @@ def _find_purged_turns(rows: Rows, turns: list[Turn], key: bytes) -> set[str]:
     names = {
         turn.uuid: tombstones.turn_names(turn.uuid, turn.stream, tokens.keyed_hash(turn.text, key)) for turn in turns
     }
-    purged = tombstones.purged_names(
-        rows, "turn", [name for turn_names in names.values() for name in turn_names], key=key
-    )
+    every_name = list(itertools.chain.from_iterable(names.values()))
+    purged = tombstones.purged_names(rows, "turn", every_name, key=key)
     return {uuid for uuid, turn_names in names.items() if not purged.keys().isdisjoint(turn_names)}

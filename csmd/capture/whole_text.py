@@ -55,9 +55,8 @@ def read_whole(
         with contextlib.suppress(OSError):
             original = yield from _find_turn(Path(path), turn, excludes, is_thorough)
             if original is not None:
-                text = remove_purged(
-                    remove_purged(original.text, sources.purged)[0], sources.secrets, placeholder=KNOWN_AGAIN
-                )[0]
+                text, _ = remove_purged(original.text, sources.purged)
+                text, _ = remove_purged(text, sources.secrets, placeholder=KNOWN_AGAIN)
                 if matches_stored(text, turn):
                     return text
     return None

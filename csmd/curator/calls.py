@@ -121,9 +121,8 @@ def ask_ollama(order: Order, question: Question, key: str) -> Reply:
     options = {"num_predict": question.most_tokens, "num_ctx": -(-room // CONTEXT_STEP) * CONTEXT_STEP}
     body = {"model": order.model, "messages": _messages(question), "stream": False, "think": False, "options": options}
     answer = post(f"{order.place}/api/chat", body, key=key, timeout_s=order.timeout_s)
-    return _reply(
-        question, _at(answer, "message", "content"), _at(answer, "prompt_eval_count"), _at(answer, "eval_count")
-    )
+    counts = _at(answer, "prompt_eval_count"), _at(answer, "eval_count")
+    return _reply(question, _at(answer, "message", "content"), *counts)
 
 
 def ask_openai(order: Order, question: Question, key: str) -> Reply:

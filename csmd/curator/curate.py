@@ -102,17 +102,15 @@ def ask(
         is_over = False
         try:
             for sheet in sheets:
-                question_hash = tokens.keyed_hash(f"{sheet.question.system}\n{sheet.question.text}", store.hash_key)
-                text = store.read(
-                    partial(curations.find_kept_answer, session_seq=ended.seq, question_hash=question_hash)
-                )
+                hashed = tokens.keyed_hash(f"{sheet.question.system}\n{sheet.question.text}", store.hash_key)
+                text = store.read(partial(curations.find_kept_answer, session_seq=ended.seq, question_hash=hashed))
                 if text is None:
                     if not may_ask():
                         is_over = True
                         break
                     reply = yield from ask_one(sheet.question)
                     text = redact(wire.clean(reply.text[: answer.MAX_ANSWER_CHARS]), Counter())
-                    keep = partial(curations.keep_answer, session_seq=ended.seq, question_hash=question_hash, text=text)
+                    keep = partial(curations.keep_answer, session_seq=ended.seq, question_hash=hashed, text=text)
                     store.write(partial(keep, drops=drops, now=now))
                 replies.append(text)
         except NotAllowed:
@@ -438,10 +436,9 @@ def _memory_of(
         for_good=not note.is_for_days,
     )  # fmt: skip
     others = [candidate for candidate in note.cites if candidate.uuid != last.uuid]
-    more = {
-        candidate.uuid: replace(source, uuid=candidate.uuid, at=candidate.at, role="confirms") for candidate in others
-    }
-    return replace(made, provenance=(source, *more.values())), last
+    times = {candidate.uuid: candidate.at for candidate in others}
+    confirming = (replace(source, uuid=uuid, at=at, role="confirms") for uuid, at in times.items())
+    return replace(made, provenance=(source, *confirming)), last
 
 
 def _replace(rows: Rows, standing: Standing, new: Memory, record: Record) -> int:

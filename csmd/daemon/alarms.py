@@ -43,15 +43,13 @@ class Notices:
         if command is None or not self._is_first(datetime.now().astimezone().date()):
             return False
         with suppress(OSError, subprocess.SubprocessError):  # no desktop shows it; `csmd status` does
-            return (
-                subprocess.run(command, timeout=NOTICE_TIMEOUT_S, check=False, **detached_arguments()).returncode == 0
-            )
+            done = subprocess.run(command, timeout=NOTICE_TIMEOUT_S, check=False, **detached_arguments())
+            return done.returncode == 0
         return False
 
     def _is_first(self, today: date) -> bool:
-        near_names = {
-            f"{RECORD_PREFIX}{today + timedelta(days=days)}" for days in range(-CLOCK_SLACK_DAYS, CLOCK_SLACK_DAYS + 1)
-        }
+        near_days = range(-CLOCK_SLACK_DAYS, CLOCK_SLACK_DAYS + 1)
+        near_names = {f"{RECORD_PREFIX}{today + timedelta(days=days)}" for days in near_days}
         name = f"{RECORD_PREFIX}{today}"
         shown = {path.name for path in self._directory.glob(f"{RECORD_PREFIX}*")} | self._unwritten
         if any(name <= other for other in shown & near_names):
@@ -258,9 +256,8 @@ class Alarms:
         judged = folders if live or unreported else []
         states = {folder: CLAUDE.hooks_state(Path(folder), paths.home, read_settings) for folder in judged}
         reported = [(key, at, find_folder(path, folders)) for key, at, path in latest]
-        cleared = find_cleared_sessions(
-            unreported, [(key, folder) for key, _, folder in reported], folders, since=installed
-        )
+        reports = [(key, folder) for key, _, folder in reported]
+        cleared = find_cleared_sessions(unreported, reports, folders, since=installed)
         new: list[SessionWithoutEvents] = []
         # The missing event may be waiting in the spool.
         if not self._oldest and len(unreported) < MAX_UNREPORTED:

@@ -90,9 +90,8 @@ class Clients:
         store, path = self._context.store, storable_path(str(folder))
 
         def write(rows: Rows) -> None:
-            client_versions.record_other_directory(
-                rows, tombstones.cursor_name(rows, path, key=store.hash_key), at=now_iso()
-            )
+            name = tombstones.cursor_name(rows, path, key=store.hash_key)
+            client_versions.record_other_directory(rows, name, at=now_iso())
 
         store.write(write)
         return True

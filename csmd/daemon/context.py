@@ -344,9 +344,8 @@ MAX_UNKNOWN_TRANSCRIPTS = 32
 
 def list_transcript_roots(config: Config) -> list[Path]:
     """Returns the directories and databases with transcripts, those that exist."""
-    return [
-        path for path in (*adapters.list_roots(config), config.paths.sessions) if is_directory(path) or is_file(path)
-    ]
+    paths = [*adapters.list_roots(config), config.paths.sessions]
+    return [path for path in paths if is_directory(path) or is_file(path)]
 
 
 def build_excludes(config: Config, pauses: PauseFile) -> Excludes:
@@ -549,9 +548,8 @@ class Context:
             is_known = isinstance(error, CsmdError | OSError)
             problem = getattr(error, "what", "") or getattr(error, "strerror", "") or type(error).__name__
             if self.trouble.get(key) != problem:  # the same trouble at every tick is one line in the log
-                log.warning(
-                    "%s: %s; see `csmd status`", what, logs.describe_kind(error), exc_info=None if is_known else error
-                )
+                kind = logs.describe_kind(error)
+                log.warning("%s: %s; see `csmd status`", what, kind, exc_info=None if is_known else error)
             self.trouble[key] = problem
             if is_stage:
                 self.stage_failures.add(key)

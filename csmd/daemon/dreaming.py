@@ -272,9 +272,8 @@ class Dreaming:
         store, now = self._context.store, self.now()
         facts = yield from count_facts(store.read)
         promoting = self._context.config.settings.stages_promote
-        yield from steps.carry_out_everywhere(
-            store, dream, now=now, key=store.hash_key, facts=facts, promoting=promoting
-        )
+        key = store.hash_key
+        yield from steps.carry_out_everywhere(store, dream, now=now, key=key, facts=facts, promoting=promoting)
 
     def curate(self, dream: Dream) -> Generator[None]:
         """Carries out the accepted answers of the language model, and consolidates their results."""
@@ -341,10 +340,9 @@ class Dreaming:
     def _is_overdue(self) -> bool:
         """Whether new sessions have waited so long that a dream may run while sessions are active."""
         settings = self._context.config.settings
-        return (
-            self._facts is not None
-            and gates.find_overdue(settings, replace(self._facts[1], now=self._now())) is not None
-        )
+        if self._facts is None:
+            return False
+        return gates.find_overdue(settings, replace(self._facts[1], now=self._now())) is not None
 
     def _now(self) -> datetime:
         return datetime.fromisoformat(self.now())

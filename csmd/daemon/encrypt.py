@@ -136,9 +136,7 @@ def recover(config: Config, place: str, typed: str) -> dict[str, Any]:
     if key is None:
         raise BadInput("this is not a recovery key: a letter or a group is wrong", hint="type its 14 groups again")
     if record is not None and record.digest != keys.digest_of(key):
-        raise BadInput(
-            "this key belongs to another home", hint="use the key that `csmd encrypt on` showed for this home"
-        )
+        raise BadInput("this key belongs to another home", hint="use the key that `csmd encrypt on` showed here")
     if record is None:
         sqlite.require_cipher()
         sqlite.use_key(key)

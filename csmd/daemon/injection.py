@@ -137,9 +137,8 @@ def _compose_start_brief(
         max_tokens = min(max_tokens, (ANSWER_LIMIT_UNITS - display.count_utf16_units(own_brief.text)) // TOKEN_UNITS)
     if event.source == "compact":
         model, used = session_context.last_context_size(rows, session)
-        max_tokens = int(
-            max_tokens * compose.policy_after_compaction(used, ADAPTERS[event.host].window(model, used)).restored
-        )
+        policy = compose.policy_after_compaction(used, ADAPTERS[event.host].window(model, used))
+        max_tokens = int(max_tokens * policy.restored)
 
     def session_brief(room: int, goals: Sequence[Note], before: str) -> Brief:
         return brief.session_brief(

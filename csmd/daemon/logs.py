@@ -126,9 +126,8 @@ class HourlyLog:
         if previous is None:
             return False
         increase = {name: counts.get(name, 0) - previous.get(name, 0) for name in HOURLY_COUNTS}
-        parts = [
-            amount(increase[name], noun) + event for name, (noun, event) in HOURLY_COUNTS.items() if increase[name] > 0
-        ]
+        rises = ((increase[name], *words) for name, words in HOURLY_COUNTS.items())
+        parts = [amount(count, noun) + event for count, noun, event in rises if count > 0]
         if parts:
             log.info("since %s: %s", since, ", ".join(parts))
         return bool(parts)

@@ -49,9 +49,8 @@ def try_provider(context: Context, task: Task) -> Work:
     name, began = str(task.order["name"]), time.monotonic()
     provider = find_provider(context, name)
     if provider is None:
-        raise BadInput(
-            f"no provider {name!r} was added" if name else "no provider was added", hint="csmd provider add --help"
-        )
+        what = f"no provider {name!r} was added" if name else "no provider was added"
+        raise BadInput(what, hint="csmd provider add --help")
     yield {"step": f"asking {provider.name}"}
     settings = context.config.settings
     reply = yield from run_in_thread(
@@ -103,9 +102,8 @@ def _write_ledger(context: Context, model: str, tokens: int, *, is_estimated: bo
     )  # fmt: skip
 
     def write(rows: Rows) -> None:
-        ledger.settle_call(
-            rows, ledger.reserve_call(rows, call), state="answered", tokens=(tokens, 0), is_estimated=is_estimated
-        )
+        seq = ledger.reserve_call(rows, call)
+        ledger.settle_call(rows, seq, state="answered", tokens=(tokens, 0), is_estimated=is_estimated)
 
     context.store.write(write)
 

@@ -75,11 +75,8 @@ def run_purge(context: Context, task: Task, dreaming: Dreaming) -> Work:
     if plan is not None:
         yield {"step": "checking"}
         remnants = yield from _search_files(plan.probes, [], own=_list_own_places(context))
-        result |= {
-            "left": remnants["left"],
-            "team": store.read(team.find_team) is not None,
-            "took_s": seconds_since(began),
-        }
+        has_team = store.read(team.find_team) is not None
+        result |= {"left": remnants["left"], "team": has_team, "took_s": seconds_since(began)}
     return result
 
 

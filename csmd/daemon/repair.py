@@ -139,9 +139,8 @@ def _replay_transcripts(
             project = Places("").of(directory)
             store.write(partial(recovery.name_project, seq=seq, project=project))
         failed = _read_transcripts(config, store, salvage.transcripts, report_progress)
-        store.write(
-            lambda rows: recovery.sort_turns(rows, new_after=last, disordered_sessions=salvage.disordered_sessions)
-        )
+        sessions = salvage.disordered_sessions
+        store.write(lambda rows: recovery.sort_turns(rows, new_after=last, disordered_sessions=sessions))
         store.write(recovery.empty_stub_sessions)
         forgotten = store.write(lambda rows: recovery.merge_tombstones(rows, [], key=store.hash_key))
         counts = store.read(activity.counts)

@@ -74,9 +74,7 @@ def run(config: Config) -> None:
             with hold_instance_lock(config.paths, partial(await_key, config.paths, stop, address)) as rescued:
                 logs.configure(config)
                 if rescued is not None:
-                    log.warning(
-                        "the database was gone; csmd continues with the copy that was made of it, %s", rescued.name
-                    )
+                    log.warning("the database's file was missing; csmd continues with its copy %s", rescued.name)
                 choose_words(config.settings.privacy_redact)
                 try:
                     restarts = _serve(config, address, patience_s, stop) and not stop.take_signal()
@@ -252,9 +250,8 @@ def _begin_server(background: Background, meter: Meter, stop: StopPipe, ending: 
     background.end_parts = stop.wake
     background.is_watched = lambda: not watch.trouble and watch.roots == sorted(context.list_roots())
     path = choose_socket_path(context.config.paths.home)
-    tools = background.tool_context(
-        lambda rows, own: build_status(rows, own, watch, meter, started, paused=tools.paused())
-    )
+    report = partial(build_status, watch=watch, meter=meter, started=started)
+    tools = background.tool_context(lambda rows, own: report(rows, own, paused=tools.paused()))
     server = Server(path, background, tools, ended=stop.wake)
     background.ping_server = server.ping
     server.start()

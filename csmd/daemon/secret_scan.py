@@ -87,9 +87,8 @@ def _count_kinds(secrets: Sequence[Mapping[str, Any]]) -> Counter[str]:
 def record_scan(context: Context, remaining: Mapping[str, int], in_turns: Mapping[str, int]) -> None:
     """Records the secrets that a scan has left in the store, by kind."""
     store, rules = context.store, context.rules
-    store.write(
-        lambda rows: found_secrets.record_scan(rows, rules, remaining, in_turns, key=store.hash_key, now=now_iso())
-    )
+    record = partial(found_secrets.record_scan, key=store.hash_key, now=now_iso())
+    store.write(lambda rows: record(rows, rules, remaining, in_turns))
     context.withholds = bool(remaining)
 
 
@@ -136,9 +135,8 @@ def _scan_files(context: Context, redact: Redact, degraded: list[str]) -> Batche
         try:
             for text in purge_files.read_texts(path) if way == "copy" else purge_files.read_pieces(path):
                 yield {"step": "files"}
-                secrets += [
-                    {"file": str(path), **asdict(secret)} for secret in purge_files.find_secrets(text, redact, key)
-                ]
+                hits = purge_files.find_secrets(text, redact, key)
+                secrets += [{"file": str(path), **asdict(secret)} for secret in hits]
         except (StoreError, OSError):
             degraded.append(f"{path} could not be read")
     return secrets

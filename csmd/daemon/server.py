@@ -269,10 +269,8 @@ class Server(threading.Thread):
         except StopIteration as end:
             self._waiting.answer(exchange, Reply(status="ok", body=end.value))
         except CsmdError as error:
-            is_refused = isinstance(error, StoreError) and exchange.is_hook
-            self._waiting.answer(
-                exchange, Reply(status="refused" if is_refused else "error", body=_encode_error(error))
-            )
+            status: wire.Status = "refused" if isinstance(error, StoreError) and exchange.is_hook else "error"
+            self._waiting.answer(exchange, Reply(status=status, body=_encode_error(error)))
         except Exception:
             log.exception("%s failed", _describe(exchange.request))
             self._waiting.answer(exchange, Reply(status="error", body=INTERNAL_ERROR))
@@ -313,9 +311,9 @@ class Server(threading.Thread):
             return None
         # Looking up a directory's project may touch a slow disk, so it runs as a read: neither this thread nor the
         # writer waits.
-        placing = (
-            store.submit_read(lambda rows: ingest.find_event_project(rows, event), lane="hook") if event.text else None
-        )
+        placing = None
+        if event.text:
+            placing = store.submit_read(lambda rows: ingest.find_event_project(rows, event), lane="hook")
         # The answers to these events do not depend on the event itself, so they are composed while it is written.
         composing = self._compose(exchange, event) if event.name in ("prompt", "tool_failure") else None
         place = (yield placing) if placing is not None else None
@@ -346,9 +344,8 @@ class Server(threading.Thread):
         at, excludes = now_iso(), self.background.context.excludes
 
         def decode(_: Rows | None = None) -> Decoded | BadInput:
-            return ingest.decode_permitted(
-                request.host, request.body, excludes, name=request.name, event_id=request.id, at=at
-            )
+            host, body = request.host, request.body
+            return ingest.decode_permitted(host, body, excludes, name=request.name, event_id=request.id, at=at)
 
         # Exclusions are looked up on the disk, except in a pause.
         is_asking = excludes.reads_disk and not excludes.pauses().covers(at)

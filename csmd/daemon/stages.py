@@ -86,9 +86,8 @@ def _relate_failures(stages: Stages, force: bool) -> int:
     now = now_iso()
     for session in failure_links.find_pending(stages.store, stages.pace(force)):
         relate = partial(failure_links.relate_session, stages.store, session, now=now)
-        count = stages.context.guard(
-            "gotchas of session", relate, about=session.session_id, strict=force, is_stage=True
-        )
+        about = session.session_id
+        count = stages.context.guard("gotchas of session", relate, about=about, strict=force, is_stage=True)
         if count is not None:
             return count
     return failure_links.recheck_sessions(stages.store, now=now)
@@ -347,12 +346,10 @@ class Stages:
         waiting = store.read(partial(compactions.list_uncounted, limit=BATCH_TURNS, characters=BATCH_CHARACTERS))
         if not waiting:
             return 0
-        whole_texts = {
-            turn.seq: text for turn in waiting if turn.dropped and (text := self._read_whole(turn.seq)) is not None
-        }
-        counts = embedder.count_tokens(
-            [*(turn.text for turn in waiting), *whole_texts.values()], deadline_s=COUNT_TIMEOUT_S
-        )
+        cut = [turn for turn in waiting if turn.dropped]
+        whole_texts = {turn.seq: text for turn in cut if (text := self._read_whole(turn.seq)) is not None}
+        texts = [*(turn.text for turn in waiting), *whole_texts.values()]
+        counts = embedder.count_tokens(texts, deadline_s=COUNT_TIMEOUT_S)
         if counts is None:
             return 0
         whole_counts = dict(zip(whole_texts, counts[len(waiting) :], strict=True))

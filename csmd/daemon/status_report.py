@@ -77,13 +77,10 @@ def read_disk(
         return place
 
     days = {folder: _read_cleanup_days(note_path(folder)) for folder in folders}
-    present_roots = [root for root in roots if root and is_directory(note_path(root))]
-    by_project = {
-        root: min(_read_cleanup_days(folder, note_path(root)) for folder in days) for root in present_roots if days
-    }
-    return DiskState(
-        days, by_project, [seq for seq, path in paths if not is_there(file_of_transcript(note_path(path)))]
-    )
+    present = [root for root in roots if root and days and is_directory(note_path(root))]
+    by_project = {root: min(_read_cleanup_days(folder, note_path(root)) for folder in days) for root in present}
+    missing = [seq for seq, path in paths if not is_there(file_of_transcript(note_path(path)))]
+    return DiskState(days, by_project, missing)
 
 
 def describe_transcripts(rows: Rows, on_disk: DiskState) -> dict[str, Any]:
@@ -316,9 +313,8 @@ def _list_problems(context: Context, watch: Watch, *, since: str) -> list[str]:
     if watch.trouble:
         problems.append(watch.trouble)
     if late_hooks := context.lookups.count_late(since):
-        problems.append(
-            f"hooks: {amount(late_hooks, 'prompt or start')} of the last day came too late for an injection"
-        )
+        late = amount(late_hooks, "prompt or start")
+        problems.append(f"hooks: {late} of the last day came too late for an injection")
     return problems
 
 

@@ -199,9 +199,8 @@ def _use_model(context: Context, stages: Stages, task: Task) -> Work:
     yield {"step": "copying"}
     try:
         directory = models.add_model(Path(task.path), config.paths.models, name=name or config.settings.embed_model)
-        is_counting = token_counter.take_from(config.paths.models, task.path) or token_counter.take_installed(
-            config.paths.models
-        )
+        folder = config.paths.models
+        is_counting = token_counter.take_from(folder, task.path) or token_counter.take_installed(folder)
     finally:
         if Path(task.path) == config.paths.fetched_model:  # a temporary copy, also if the client has stopped waiting
             shutil.rmtree(task.path, ignore_errors=True)
@@ -256,9 +255,8 @@ def _prepare_directory(directory: Path) -> None:
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
         raise ConfigError(f"{directory} is not your directory", hint="choose another directory")
     if foreign_names and not any(is_file(directory / name) for name in export_file.NAMES):
-        raise ConfigError(
-            f"{directory} is not empty: {foreign_names[0]} is in it", hint="name an empty or a new directory"
-        )
+        what = f"{directory} is not empty: {foreign_names[0]} is in it"
+        raise ConfigError(what, hint="name an empty or a new directory")
     files.make_private(directory)
 
 

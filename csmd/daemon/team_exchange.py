@@ -116,9 +116,8 @@ class TeamExchange:
             raise BadInput(f"already joined to {current.url}", hint="csmd team leave")
         yield {"step": "joining"}
         answer = yield from _request({"do": "join", "url": url})
-        joined = TeamRow(
-            url=url, author=answer["author"], epoch=answer["epoch"], joined_at=now_iso(), reached_at=now_iso()
-        )
+        now = now_iso()
+        joined = TeamRow(url=url, author=answer["author"], epoch=answer["epoch"], joined_at=now, reached_at=now)
         store.write(lambda rows: team.join_server(rows, joined))
         return {"url": url, "author": joined.author, "is_new": answer["is_new"]}
 

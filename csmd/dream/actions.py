@@ -238,9 +238,8 @@ class Snapshot:
     @property
     def own(self) -> list[Memory]:
         """The memories of the project itself, in an order that depends only on their texts."""
-        return sorted(
-            (memory for memory in self.memories.values() if memory.project_seq == self.project_seq), key=sort_key
-        )
+        own = (memory for memory in self.memories.values() if memory.project_seq == self.project_seq)
+        return sorted(own, key=sort_key)
 
     def alive(self, ident: str) -> Memory | None:
         """Returns a memory that is neither archived nor replaced; None if it is not in the snapshot."""

@@ -185,9 +185,8 @@ def put_part(text: str, style: Style, ident: str, body: str, *, was_there: bool)
     match = _find_part(text, style, ident)
     if match is None:
         return text if was_there else insert_part(text, style, ident, part)
-    return (
-        f"{text[: match.start()]}{part}{text[match.end() :]}" if _hash_body(match["body"]) == match["check"] else text
-    )
+    is_unedited = _hash_body(match["body"]) == match["check"]
+    return f"{text[: match.start()]}{part}{text[match.end() :]}" if is_unedited else text
 
 
 def extract_part(text: str, style: Style, ident: str) -> tuple[str, str]:
@@ -383,9 +382,8 @@ def archive_days(
 
 
 def _write_ended(store: Store, directory: Path, *, now: datetime, to_local: ToLocal) -> int:
-    as_of, after = store.read(
-        lambda rows: (tombstones.forgetting_state(rows), cursors.read_cursor(rows, STAGE, "digests"))
-    )
+    as_of = store.read(tombstones.forgetting_state)
+    after = store.read(partial(cursors.read_cursor, stage=STAGE, subject="digests"))
     endings = store.read(lambda rows: stored_days.endings_after(rows, after=after, limit=LOOK_BATCH))
     written: list[tuple[Ending, str]] = []
     is_waiting = False
@@ -402,9 +400,7 @@ def _write_ended(store: Store, directory: Path, *, now: datetime, to_local: ToLo
         if not is_waiting:
             upto = ending.digest_seq
     in_order = sorted(written, key=lambda pair: (pair[0].last_at, pair[0].session_seq))
-    read = [
-        (ending, day if _write_session(store, directory, ending, day, to_local) else "") for ending, day in in_order
-    ]
+    read = [(end, day if _write_session(store, directory, end, day, to_local) else "") for end, day in in_order]
 
     def write(rows: Rows) -> None:
         for ending, day in read:
@@ -457,9 +453,8 @@ def _write_live(
         head = f"{LIVE_HEAD}# digest {ending.digest_seq}, {ending.last_at}{suffix}\n"
         text = files.read_memory_file(path)
         if text is not None and (text or new) and not text.startswith(head):
-            session = store.read(
-                partial(read_session, ending=ending, to_local=to_local, key=store.hash_key, with_plan=True)
-            )
+            read = partial(read_session, ending=ending, to_local=to_local, key=store.hash_key, with_plan=True)
+            session = store.read(read)
             files.write_memory_file(directory, path, head + files.to_yaml(redact_tree(render_live(session), Counter())))
             changed += 1
     folders = [root / LIVE_FOLDER for root in _list_roots(directory)]

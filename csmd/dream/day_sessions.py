@@ -57,10 +57,8 @@ def read_session(
         kind: tuple(text for text, _ in items.get(kind, ()) if not is_forgotten(text))
         for kind in ("goal", "commit", "pull", "failing", "open")
     }
-    memories_of_session = memories.stated_in_session(rows, ending.session_seq)
-    stated = [
-        memory for memory in memories_of_session if visibility.is_injectable(memory) and is_of_day(memory.created_at)
-    ]
+    stated = memories.stated_in_session(rows, ending.session_seq)
+    stated = [item for item in stated if visibility.is_injectable(item) and is_of_day(item.created_at)]
     gotchas = session_contents.list_gotchas(rows, ending.session_seq, limit=MAX_GOTCHAS)
     make_path = partial(project_facts.make_project_path, cwd=ending.cwd, root=ending.root)
     changes = [(make_path(text), number) for text, number in items.get("file", ())]

@@ -196,10 +196,8 @@ def _record_undone(rows: Rows, action: ChangeSet, *, now: str) -> None:
     """
     evidence = action.evidence.split()
     pair = evidence[1::-1]  # older, newer
-    notes = {
-        "lift": (past_decisions.NOT_GENERALIZED, "", evidence),
-        "ask": (past_decisions.NOT_ASKED, ":".join(pair), pair),
-    }
+    notes = {"lift": (past_decisions.NOT_GENERALIZED, "", evidence)}
+    notes["ask"] = past_decisions.NOT_ASKED, ":".join(pair), pair
     note, after, idents = notes.get(action.kind, ("", "", []))
     for ident in idents:
         if memories.by_id(rows, ident) is not None:

@@ -86,9 +86,8 @@ class Verdict:
             return f"due now: {', '.join(dict.fromkeys(reasons))}"
         if self.overdue:
             advice = next(ADVICE[answer.gate] for answer in self.answers if not answer.is_open)
-            return (
-                f"overdue, new memories have waited for {self.overdue}: {'; '.join(dict.fromkeys(reasons))}; {advice}"
-            )
+            reason = "; ".join(dict.fromkeys(reasons))
+            return f"overdue, new memories have waited for {self.overdue}: {reason}; {advice}"
         parts = [part for reason in dict.fromkeys(reasons) for part in reason.split("; ")]
         awaited = display.join_names([part.removeprefix(WAIT_PREFIX) for part in parts if part.startswith(WAIT_PREFIX)])
         others = [part for part in parts if not part.startswith(WAIT_PREFIX)]

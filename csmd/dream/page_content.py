@@ -224,9 +224,8 @@ def _is_repeated(memory: Memory, other: Memory) -> bool:
     if similarity.is_twin(mine, others):
         return True
     own, differing = mine.stems - others.stems, mine.stems ^ others.stems
-    is_inside = (
-        len(mine.stems) >= MIN_CONTAINED_WORDS and similarity.share(mine.stems, others.stems) >= MIN_CONTAINED_SHARE
-    )
+    share = similarity.share(mine.stems, others.stems)
+    is_inside = len(mine.stems) >= MIN_CONTAINED_WORDS and share >= MIN_CONTAINED_SHARE
     if is_inside and not any(map(str.isdigit, "".join(own))):
         return True
     shorter, longer = sorted((mine.stems, others.stems), key=len)
@@ -255,9 +254,8 @@ def build_sections(
     total.subtract(heading_for(memory) for memory in considered if not compose.durable_text(memory))
 
     usable = list(filter(may_show, considered))
-    quoted = {
-        (memory.project_seq, tokens.normalise(quote)) for memory in usable for quote in _QUOTED.findall(memory.scene)
-    }
+    quotes = ((memory.project_seq, quote) for memory in usable for quote in _QUOTED.findall(memory.scene))
+    quoted = {(project, tokens.normalise(quote)) for project, quote in quotes}
     chosen: dict[str, list[Memory]] = defaultdict(list)
     by_project: dict[int, list[Memory]] = defaultdict(list)
 
@@ -276,9 +274,7 @@ def build_sections(
             lines -= 1
     sections = []
     for heading in filter(total.__getitem__, order):
-        shown = sorted(
-            chosen[heading], key=lambda memory: (memory.pinned, memory.confirmed_at, memory.id), reverse=True
-        )
+        shown = sorted(chosen[heading], key=lambda item: (item.pinned, item.confirmed_at, item.id), reverse=True)
         items = tuple(build_item(memory, annotations) for memory in shown)
         sections.append(Section(heading=heading, items=items, more=total[heading] - len(items)))
     return tuple(sections)
@@ -334,9 +330,8 @@ def build_page(
     own = [memory for memory in lasting if memory.id not in moved]
     sections = build_sections(own, find_heading, HEADING_ORDER, annotations, may_show=may_show)
     texts = [item.text for section in sections for item in section.items] + [item.text for item in moved.values()]
-    counted = [
-        fact for fact in facts if not (project_facts.is_covered(fact, texts) or actions.strip_counts(fact) in texts)
-    ]
+    uncovered = (fact for fact in facts if not project_facts.is_covered(fact, texts))
+    counted = [fact for fact in uncovered if actions.strip_counts(fact) not in texts]
     if counted:
         items = tuple(Item(text=fact.text) for fact in counted[:MAX_SECTION_LINES])
         sections = (*sections, Section(heading=FACTS_HEADING, items=items, more=len(counted) - len(items)))

@@ -115,9 +115,8 @@ def find_edits(olds: Mapping[str, Page], news: Mapping[str, Page]) -> dict[str, 
     stored_lines = _read_known_lines(olds)
     lines = {path: stored_lines.identify(page) for path, page in news.items()}
     # A line that moved to another page is not gone.
-    moved_ids = {
-        line.id for path in lines for line in lines[path] if path not in stored_lines.words.get(line.id, {path: ""})
-    }
+    words = stored_lines.words
+    moved_ids = {line.id for path in lines for line in lines[path] if path not in words.get(line.id, {path: ""})}
     changed_ids: set[str] = set()
     return {
         path: _find_page_edits(path, olds.get(path), news[path], lines[path], stored_lines, changed_ids, moved_ids)
@@ -155,9 +154,9 @@ def _find_page_edits(
     own_ids = dict.fromkeys(item.id for _, item in old.lines() if item.id)
     present_ids = {*moved_ids, *(line.id for line in lines)}
     removed_ids = tuple(ident for ident in own_ids if ident not in present_ids)
-    problem = (
-        f"{len(added)} new lines at once: csmd takes at most {MAX_NEW_LINES}" if len(added) > MAX_NEW_LINES else ""
-    )
+    problem = ""
+    if len(added) > MAX_NEW_LINES:
+        problem = f"{len(added)} new lines at once: csmd takes at most {MAX_NEW_LINES}"
     return Edits(
         path=path, changed=tuple(changed), removed_ids=removed_ids, removed_facts=tuple(removed_facts.values()),
         new=tuple({(line.heading, line_key(line.text)): line for line in added}.values()),

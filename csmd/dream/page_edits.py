@@ -131,9 +131,8 @@ class EditTransaction:
             if page_content.is_csmd_heading(heading) and f"- {markdown.to_line(item.text)}" in own:
                 return None  # it is moved under the person's own heading
             key = markdown.line_key(item.text)
-            return replace(
-                item, id=idents.get((item.id, key)) or idents.get(("", key)) or item.id or before.get(key, "")
-            )
+            memory_id = idents.get((item.id, key)) or idents.get(("", key)) or item.id or before.get(key, "")
+            return replace(item, id=memory_id)
 
         sections = []
         for section in new.sections:
@@ -169,10 +168,9 @@ class EditTransaction:
             )  # fmt: skip
             return line.id
         # As if typed in a terminal, it lifts a forgetting in the page's project. What was purged stays out.
-        is_correction = gate == "correction"
-        tombstones.remove_statement(
-            self._rows, line.text, correction=is_correction, project=project, home=project, key=self._key
-        )
+
+        text, is_correction, key = line.text, gate == "correction", self._key
+        tombstones.remove_statement(self._rows, text, correction=is_correction, project=project, home=project, key=key)
         source = f"{self._path}\0{self._now}\0{line.id}\0{line.text}"  # it has no transcript
         uuid = "cli:page-" + hashlib.sha256(source.encode("utf-8", "replace")).hexdigest()[:16]
         if memory is not None:

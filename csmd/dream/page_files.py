@@ -260,9 +260,8 @@ class _Writer:
     def _record(self, rows: Rows, path: str, *, before: str | None, after: str | None, reason: str) -> None:
         if self.dream_seq:
             path = f"{self.directory.name}/{path}"
-            journal.record_file(
-                rows, self.dream_seq, reason=reason, path=path, before=before, after=after, now=self.now
-            )
+            dream, now = self.dream_seq, self.now
+            journal.record_file(rows, dream, reason=reason, path=path, before=before, after=after, now=now)
 
     def _set_aside(self, store: Store, into: str, row: PageRow) -> None:
         """Moves the lines of existing memories and a person's words from a retired page to another file.
@@ -375,9 +374,8 @@ def describe_change(path: str, before: str | None, after: str | None, *, removal
         return Change(path=path, do="remove", reason=removal_reason)
     old_lines, new_lines = _map_lines(before or ""), _map_lines(after)
     if before is None:
-        return Change(
-            path=path, do="begin", reason=display.amount(len(new_lines), "line") if new_lines else "no line yet"
-        )
+        lines = display.amount(len(new_lines), "line") if new_lines else "no line yet"
+        return Change(path=path, do="begin", reason=lines)
     counts = (
         (len(new_lines.keys() - old_lines.keys()), "new"),
         (len(old_lines.keys() - new_lines.keys()), "gone"),

@@ -247,9 +247,8 @@ class _Reader:
         self._end()
         if not self._parts:
             self._parts.append(_Part(""))
-        is_ours = text.startswith(WAITING_PREFIX) or (
-            is_below and text.startswith(SYMPTOM_PREFIX) and self._parts[-1].items
-        )
+        is_symptom = is_below and text.startswith(SYMPTOM_PREFIX) and self._parts[-1].items
+        is_ours = text.startswith(WAITING_PREFIX) or is_symptom
         if text and not is_ours:
             self._item.append(text)
 

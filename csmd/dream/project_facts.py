@@ -148,18 +148,15 @@ def _describe_usual_command(purpose: str, commands: dict[str, list[Packet]], pro
         return None
     others = [name for name in ranked[1:] if habits.count_sessions(commands[name]) >= habits.MIN_SESSIONS]
     variants = [f"`{name}`" for name in others if is_variant(name)]
-    alternatives = [
-        f"`{name}`" for name in others if not is_variant(name) and len(commands[name]) >= MIN_OTHER_SHARE * total
-    ]
+    min_runs = MIN_OTHER_SHARE * total
+    alternatives = [f"`{name}`" for name in others if not is_variant(name) and len(commands[name]) >= min_runs]
     text = f"{PURPOSES[purpose]} `{command}`, {len(runs)} of {total} times"
     if alternatives:
         text += f"; otherwise with {join_names(alternatives)}"
     if variants:
         text += f"; variants: {join_names(variants)}"
-    fingerprint = f"command:{purpose}"
-    return make_fact(
-        "command", fingerprint, f"{text}.", project, seen=len(runs), total=total, sources=_list_sources(runs)
-    )
+    fingerprint, seen, sources = f"command:{purpose}", len(runs), _list_sources(runs)
+    return make_fact("command", fingerprint, f"{text}.", project, seen=seen, total=total, sources=sources)
 
 
 # --- failures
@@ -261,9 +258,8 @@ def derive_file_facts(changes: Sequence[WorkItem], project: int) -> list[Fact]:
         listing = join_names([f"`{name}`" for name in names])
         text = f"When `{path}` changes, so {verb} {listing}: in {len(shared)} of {changed[path]} sessions."
         sources = [(session, uuids[session][name]) for session in shared for name in (path, names[0])]
-        fact = make_fact(
-            "files", f"files:{path}", text, project, seen=len(shared), total=changed[path], sources=sources
-        )
+        seen = len(shared)
+        fact = make_fact("files", f"files:{path}", text, project, seen=seen, total=changed[path], sources=sources)
         if fact:
             facts.append(replace(fact, confidence=round(fact.confidence * factor, 4)))
     return sorted(facts, key=lambda fact: (-fact.confidence, fact.fingerprint))[:MAX_FILE_FACTS]

@@ -98,9 +98,8 @@ def read_snapshot(read: Read, place: DreamScope, *, now: str, facts: Facts) -> S
     for seqs in split_batches(read(partial(dream_scopes.stated_habits, place=place)), READ_BATCH):
         elsewhere |= read(partial(_read_elsewhere, seqs=seqs))
         yield
-    collected["undone"] |= {
-        ("raise", fact.fingerprint) for fact in project_facts if _candidate_id(fact) in undone_raises
-    }
+    undone_facts = (fact for fact in project_facts if _candidate_id(fact) in undone_raises)
+    collected["undone"] |= {("raise", fact.fingerprint) for fact in undone_facts}
     # A statement was lifted before if there is a memory with the id that it would get.
     idents = sorted({scope.identity(place.seq, memory.text) for memory in elsewhere.values()})
     stored = read(lambda rows: [ident for ident in idents if memories.by_id(rows, ident) is not None])
@@ -276,9 +275,8 @@ def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool)
         return
     if action.created is not None:
         memories.insert(rows, action.created, text_hash=tokens.keyed_hash(action.created.text, key))
-        belief_changes.record_change(
-            rows, action.created.id, past_decisions.GENERALIZED, "", memory.id, action.reason, by, now
-        )
+        kind, created_id = past_decisions.GENERALIZED, action.created.id
+        belief_changes.record_change(rows, created_id, kind, "", memory.id, action.reason, by, now)
         return
     at = belief_changes.last_stated_at(rows, other) if other is not None else ""
     if action.kind == "ask" and other is not None:
@@ -290,9 +288,8 @@ def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool)
         belief_changes.archive_memory(rows, memory, reason=action.reason, by=by, now=now)
     elif action.kind == "supersede" and other is not None:
         lowers = memory.confidence - action.after[0].confidence
-        supersession.mark_superseded(
-            rows, memory, other, lowers=lowers, sure=MIN_SURE, reason=action.reason, by=by, at=at
-        )
+        reason = action.reason
+        supersession.mark_superseded(rows, memory, other, lowers=lowers, sure=MIN_SURE, reason=reason, by=by, at=at)
     else:
         for source in action.after[0].provenance:
             memories.add_provenance(rows, memory.seq, source)

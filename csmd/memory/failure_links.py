@@ -242,9 +242,8 @@ def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) 
 
 def _find_relations(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> SessionFindings:
     turns = failure_link_rows.read_turns(rows, session_seq, after=0, upto=upto, spoken=True)
-    stated = [
-        memory for memory in failure_link_rows.list_stated_memories(rows, session_seq, ident) if memory.ordinal <= upto
-    ]
+    stated = failure_link_rows.list_stated_memories(rows, session_seq, ident)
+    stated = [memory for memory in stated if memory.ordinal <= upto]
     return SessionFindings(
         within=failure_reports.relate(turns, stated, failures.list_failed_commands(rows, session_seq)),
         across=_find_symptoms_elsewhere(rows, session_seq, turns, stated, key=key),
@@ -259,9 +258,8 @@ def _store_symptom(rows: Rows, symptom: Symptom) -> None:
     if not fingerprint:
         pasted = failure_reports.find_pasted_error(symptom.text, at=symptom.at, uuid=symptom.uuid)
         fingerprint = failures.find_same_message(rows, pasted.message, other_than=pasted.fingerprint) if pasted else ""
-    failures.add_symptom(
-        rows, symptom.key, uuid=symptom.uuid, at=symptom.at, text=symptom.text, fingerprint=fingerprint
-    )
+    key, uuid, at, text = symptom.key, symptom.uuid, symptom.at, symptom.text
+    failures.add_symptom(rows, key, uuid=uuid, at=at, text=text, fingerprint=fingerprint)
 
 
 def _store_refutation(rows: Rows, refutation: Refutation, ids: Mapping[int, str], *, now: str) -> None:
