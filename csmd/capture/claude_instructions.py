@@ -8,8 +8,8 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,14 +35,29 @@ KIND_LABELS: dict[Kind, str] = {
     "Local": "user's private project instructions, not checked in",
     "AutoMem": "user's auto-memory, persists across conversations",
 }
-#: A longer file is not loaded.
+#: A project's own files.
+MAIN_FILES = ("CLAUDE.md", ".claude/CLAUDE.md")
+#: The files that the host loads if a project has no main file.
+AGENTS_FILES = ("AGENTS.md", ".claude/AGENTS.md")
+#: Platform -> the directory of an organisation's files.
+MANAGED_FOLDERS = {"darwin": "/Library/Application Support/ClaudeCode"}
+#: The directory of an organisation's files on other platforms.
+DEFAULT_MANAGED_FOLDER = "/etc/claude-code"
+#: A longer instruction file is not loaded.
 MAX_BYTES = 4 * 1024 * 1024
+#: A longer included file is omitted.
+MAX_INCLUDE_BYTES = 40 * 1024
+MAX_SETTINGS_BYTES = 1024 * 1024
+MAX_STATE_BYTES = 16 * 1024 * 1024
 #: A file deeper in a chain of imports (the first file counts) is not loaded.
 MAX_IMPORT_DEPTH = 5
-#: Bounds of all files, directories and characters that are loaded.
+MAX_INCLUDE_DEPTH = 10
+#: Bounds of all files, directories and characters that are loaded, and of the names in one directory.
 MAX_FILES = 1000
 MAX_FOLDERS = 500
 MAX_TOTAL_CHARACTERS = 16 * 1024 * 1024
+MAX_NAMES = 5000
+MAX_EXCLUDE_PATTERNS = 1000
 
 #: The endings of files that can be imported; a file without an ending can too.
 IMPORTABLE_ENDINGS = frozenset(
@@ -77,6 +92,7 @@ def _read_whole(path: str) -> bytes | None:
 
 
 def list_entries(path: str) -> list[Entry]:
+    """Returns at most MAX_NAMES names in a directory; [] if it cannot be read."""
     entries: list[Entry] = []
     with suppress(OSError, ValueError), os.scandir(path) as listing:
         for entry in islice(listing, MAX_NAMES):
@@ -156,15 +172,8 @@ def load_instructions(place: Place, disk: Disk = REAL_DISK) -> list[Instruction]
 
 def render_instructions(instructions: list[Instruction]) -> str:
     """Returns the loaded instructions as the model reads them."""
-    return "\n\n".join(
-        f"Contents of {file.path} ({KIND_LABELS[file.kind]}):\n\n{file.content}" for file in instructions
-    )
-
-
-#: A project's own files.
-MAIN_FILES = ("CLAUDE.md", ".claude/CLAUDE.md")
-#: The files that the host loads if a project has no main file.
-AGENTS_FILES = ("AGENTS.md", ".claude/AGENTS.md")
+    parts = ((f"Contents of {file.path} ({KIND_LABELS[file.kind]}):", file.content) for file in instructions)
+    return "\n\n".join(chain.from_iterable(parts))
 
 
 class _Loader:
@@ -213,18 +222,17 @@ class _Loader:
         fits = self._size + len(content) <= MAX_TOTAL_CHARACTERS
         if not content or not fits or any("\0" in target for target in targets):
             return
+        start = self._place.start
         self._seen |= {path, real}
         self._size += len(content)
         has_paths = is_rule and "paths" in head
         is_conditional = has_paths and markdown_imports.is_conditional(markdown.parse_head(head)[0].get("paths"))
         self.files.append(Instruction(path=path, kind=kind, content=content, root=root, is_conditional=is_conditional))
         for target in targets:
-            goal = _resolve_import(target, posixpath.dirname(real), self._place.user.home)
-            if goal and (kind == "User" or self._place.outside or self._is_of_project(goal)):
-                self._load(goal, kind, root, is_rule=is_rule, hops=hops + 1)
-
-    def _is_of_project(self, path: str) -> bool:
-        return _is_inside(path, self._place.start) and _is_inside(self._disk.real(path), self._place.start)
+            imported = _resolve_import(target, posixpath.dirname(real), self._place.user.home)
+            is_allowed = kind == "User" or self._place.outside
+            if imported and (is_allowed or all(_is_inside(p, start) for p in (imported, self._disk.real(imported)))):
+                self._load(imported, kind, root, is_rule=is_rule, hops=hops + 1)
 
     def _load_rules(self, folder: str, kind: Kind, root: str) -> None:
         """Loads the rules in a directory and its subdirectories, in the directory's own order; links are resolved."""
@@ -237,9 +245,9 @@ class _Loader:
             if entry.is_folder:
                 self._load_rules(path, kind, root)
             elif entry.name.endswith(".md"):
-                goal = self._disk.real(path)
-                if goal == path or kind != "Project" or _is_inside(goal, self._place.start):
-                    self._load(goal, kind, root, is_rule=True)
+                target = self._disk.real(path)
+                if target == path or kind != "Project" or _is_inside(target, self._place.start):
+                    self._load(target, kind, root, is_rule=True)
 
 
 def _is_main_copy(place: Place, folder: str) -> bool:
@@ -286,18 +294,6 @@ def _load_memory_index(folder: str, disk: Disk) -> Instruction | None:
     return Instruction(path=path, kind="AutoMem", content=CLAUDE_MEMORY.cut_index(content), root=folder)
 
 
-#: How many bytes of a settings file are read.
-MAX_SETTINGS_BYTES = 1024 * 1024
-#: How many bytes of the host's state are read.
-MAX_STATE_BYTES = 16 * 1024 * 1024
-#: How many names of a directory are read.
-MAX_NAMES = 5000
-#: Platform -> the directory of an organisation's files.
-MANAGED_FOLDERS = {"darwin": "/Library/Application Support/ClaudeCode"}
-#: The directory of an organisation's files on other platforms.
-DEFAULT_MANAGED_FOLDER = "/etc/claude-code"
-
-
 def find_user(settings: config.Config) -> User:
     """Returns the user whose files a daemon with this configuration reads."""
     managed = MANAGED_FOLDERS.get(sys.platform, DEFAULT_MANAGED_FOLDER)
@@ -315,7 +311,7 @@ def find_place(directory: str, user: User) -> Place:
     worktree, main = _find_work_trees(start)
     return Place(
         start=start, user=user, memories=_find_memory_folders(start, user, settings),
-        excludes=tuple([pattern for pattern in patterns if isinstance(pattern, str)][:1000]), worktree=worktree,
+        excludes=tuple([pattern for pattern in patterns if isinstance(pattern, str)][:MAX_EXCLUDE_PATTERNS]), worktree=worktree,
         main=main, outside=any(_has_approval(config, user, {start, main}) for config in user.configs),
     )  # fmt: skip
 
@@ -372,29 +368,25 @@ def _find_work_trees(start: str) -> tuple[str, str]:
 
 # --- the merged view, with `@include`
 
-#: Includes that are nested deeper are left out.
-MAX_INCLUDE_DEPTH = 10
-#: A longer file is left out.
-MAX_INCLUDE_BYTES = 40 * 1024
-
 _INCLUDE = re.compile(r"[ \t]*@include[ \t]+(\S.*?)[ \t]*\r?\n?")
 
 
+@dataclass(slots=True)
 class Merger:
-    """Merges files and collects the includes that were left out, with the reasons."""
+    """Merges files and collects the omitted includes, with the reasons."""
 
-    def __init__(self, place: Place, disk: Disk) -> None:
-        self._place = place
-        self._disk = disk
-        self.problems: list[str] = []
-        self._files = self._size = 0
+    place: Place
+    disk: Disk
+    problems: list[str] = field(default_factory=list)
+    files: int = 0
+    size: int = 0
 
-    def text(self, path: str, chain: tuple[str, ...] = ()) -> str | None:
+    def merge(self, path: str, chain: tuple[str, ...] = ()) -> str | None:
         """Returns a file with its includes replaced by their text; None if there is no such file."""
-        if self._disk.read(path) is None:
+        if self.disk.read(path) is None:
             return None
-        _, body = split_file(self._disk, path)
-        chain = (*chain, self._disk.real(path))
+        _, body = split_file(self.disk, path)
+        chain = (*chain, self.disk.real(path))
         return "".join(self._expand_line(line, path, chain) for line in body.splitlines(keepends=True)).strip()
 
     def _expand_line(self, line: str, path: str, chain: tuple[str, ...]) -> str:
@@ -402,27 +394,27 @@ class Merger:
         if include is None:
             return line
         written = include.group(1).strip("\"'<>")
-        goal = join_path(written, posixpath.dirname(chain[-1]), self._place.user.home)
-        reason = self._find_refusal(goal, chain)
-        text = None if reason else self.text(goal, chain)
+        target = join_path(written, posixpath.dirname(chain[-1]), self.place.user.home)
+        reason = self._find_refusal(target, chain)
+        text = None if reason else self.merge(target, chain)
         if text is None:
             self.problems.append(f"{path}: {written} was not included: {reason or 'there is no such file'}")
             return ""
         return text + "\n"
 
-    def _find_refusal(self, goal: str, chain: tuple[str, ...]) -> str:
-        self._files += 1
-        if "\0" in goal:
+    def _find_refusal(self, target: str, chain: tuple[str, ...]) -> str:
+        self.files += 1
+        if "\0" in target:
             return "that is not a path"
-        if self._disk.real(goal) in chain:
+        if self.disk.real(target) in chain:
             return "it would include itself"
         if len(chain) > MAX_INCLUDE_DEPTH:
             return f"more than {MAX_INCLUDE_DEPTH} deep"
-        size = len(self._disk.read(goal) or b"")
-        self._size += size
+        size = len(self.disk.read(target) or b"")
+        self.size += size
         if size > MAX_INCLUDE_BYTES:
             return f"{size} bytes long; the limit is {MAX_INCLUDE_BYTES}"
-        if self._files > MAX_FILES or self._size > MAX_TOTAL_CHARACTERS:
+        if self.files > MAX_FILES or self.size > MAX_TOTAL_CHARACTERS:
             return "too much was included already"
         return ""
 
@@ -436,7 +428,7 @@ def merge_files(place: Place, disk: Disk = REAL_DISK) -> tuple[list[tuple[str, s
         paths += [("managed", f"{folder}/rules/{name}") for name in names if name.endswith(".md")]
     paths += [("user", f"{folder}/CLAUDE.md") for folder in place.user.configs]
     paths += [("project", f"{place.start}/CLAUDE.md"), ("local", f"{place.start}/.claude/CLAUDE.md")]
-    texts = [(scope, path, merger.text(path)) for scope, path in paths[:MAX_FILES]]
+    texts = [(scope, path, merger.merge(path)) for scope, path in paths[:MAX_FILES]]
     return [(scope, path, body) for scope, path, body in texts if body], merger.problems
 
 

@@ -34,16 +34,17 @@ from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 #: (event of a payload, redactions in it by kind).
 Decoded = tuple[Event | None, Counter[str]]
 
-#: The counter of events from hosts that this version does not know.
+# Counters
+#: Events from hosts that this version does not know.
 UNKNOWN_HOSTS = "unknown hosts"
-#: The counter of malformed events.
+#: Malformed events.
 BAD_EVENTS = "bad events"
-#: The counter of events from excluded projects.
+#: Events from excluded projects.
 EXCLUDED_EVENTS = "excluded events"
-#: The counter of events during a pause.
+#: Events during a pause.
 PAUSED_EVENTS = "paused events"
 
-#: How many bytes of text are stored of one session by default.
+#: Bytes of text that are stored of one session by default.
 MAX_SESSION_BYTES = 50_000_000
 #: Enough of a transcript's beginning to include the first line with a directory.
 BEGINNING_BYTES = 64 * 1024
@@ -123,17 +124,13 @@ def read_start_directory(path: str) -> str:
         return ""
 
 
-def _build_turn(event: Event) -> Turn | None:
-    return adapters.ADAPTERS[event.host].hooks.make_turn(event)
-
-
 def find_event_project(rows: Rows, event: Event) -> Project | None:
     """Returns the project of the turn that an event reports; None if it reports no turn.
 
     A new project has its fingerprint. Reads the disk, so `record_event` gets the result as an argument: the writer must
     not wait for the disk.
     """
-    if _build_turn(event) is None or is_probe(event):
+    if adapters.ADAPTERS[event.host].hooks.make_turn(event) is None or is_probe(event):
         return None
     place = project_identity.identify_directory(event.cwd, start=read_start_directory(event.transcript_path))
     return project_identity.add_marks_if_new(rows, place)
@@ -151,15 +148,15 @@ def record_event(
 ) -> bool:  # fmt: skip
     """Stores an event and its provisional turn in one transaction; False if it was stored before or must not be stored.
 
-    `place` is the event's `find_event_project`, because the writer never reads the disk. `max_session_bytes` is how many bytes of a session
-    are stored; `is_replayed` says that the event comes from the spool, so that later events may already be stored.
+    `place` is the event's `find_event_project`, because the writer never reads the disk. At most `max_session_bytes` of
+    a session are stored. If `is_replayed`, the event comes from the spool, and later events may already be stored.
     """
     permitted = None if _is_of_another_host(rows, event) else _permit_event(rows, event, place, key)
     if permitted is None:
         return False
     event = _remove_known_secrets(rows, permitted, redacted, key=key, now=now)
     text_hash = tokens.keyed_hash(event.text, key) if event.text else ""
-    turn = _build_turn(event)
+    turn = adapters.ADAPTERS[event.host].hooks.make_turn(event)
     if turn is not None and is_probe(event):
         return probes.add_probe(rows, turn, text_hash=text_hash)
     payload_hash = tokens.keyed_hash(event.payload, key)
@@ -180,7 +177,7 @@ def record_event(
 
 
 def count_redactions(counts: Counter[str]) -> list[tuple[str, int]]:
-    """Redactions by kind as counters."""
+    """Returns redactions by kind as counters."""
     return [(f"redacted {kind}", amount) for kind, amount in counts.items()]
 
 
@@ -236,8 +233,7 @@ def permit_project(place: Project, marks: Marks) -> Project:
     """Returns a project with its name and root as they may be stored; its key identifies it."""
     if not marks:
         return place
-    root, name, place_path, remote = (
-        remove_purged(text, marks)[0] for text in (place.root, place.name, place.place, place.remote)
-    )
+    texts = (place.root, place.name, place.place, place.remote)
+    root, name, path, remote = (remove_purged(text, marks)[0] for text in texts)
     main = place.worktree_of and permit_project(place.worktree_of, marks)
-    return replace(place, root=root, name=name, place=place_path, remote=remote, worktree_of=main)
+    return replace(place, root=root, name=name, place=path, remote=remote, worktree_of=main)

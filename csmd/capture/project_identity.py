@@ -10,6 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
@@ -20,8 +21,11 @@ from csmd.privacy.redaction import redact
 from csmd.store import files, project_merges, projects, workspaces
 from csmd.store.sqlite import Rows
 
+#: Most directories above a path that are searched for a repository.
 MAX_DEPTH = 64
 MAX_PATH_CHARACTERS = 4096
+#: The first line of a reflog fits.
+MAX_REFLOG_BYTES = 4096
 #: Files that identify a directory without git.
 MARKER_FILES = (
     "pyproject.toml", "package.json", "go.mod", "Cargo.toml", "pom.xml", "build.gradle", "composer.json", "Gemfile",
@@ -123,7 +127,7 @@ def _identify_on_windows(cwd: str, start: str) -> Project:
     owner = begin if _is_below(place_key, begin_key) else place
     worktree = _WORKTREES.match(owner.replace("\\", "/").casefold())
     root = owner[: len(worktree[1])] if worktree else owner
-    name, key = ntpath.basename(root) or root, _make_key("path", root.casefold())
+    name, key = ntpath.basename(root) or root, _digest(f"path:{root.casefold()}")
     return Project(key=key, root=root, name=name, kind="path", place=place, data=root)
 
 
@@ -192,7 +196,7 @@ def add_fingerprint(project: Project, *, disk: Disk) -> Project:
         markers = [f"{project.root}/{name}" for name in MARKER_FILES]
         markers_found = [(disk.file_stamp(file), text) for file in markers if (text := disk.read_small(file))]
         return replace(project, fingerprint=_digest(f"path:{markers_found}") if markers_found else "")
-    first = (disk.read_small(f"{project.data}/logs/HEAD", 4096) or "").partition("\n")[0]
+    first = (disk.read_small(f"{project.data}/logs/HEAD", MAX_REFLOG_BYTES) or "").partition("\n")[0]
     remote = parse_remote(disk.read_small(f"{project.data}/config") or "")
     init_stamp = "" if first else disk.file_stamp(f"{project.data}/{_INIT_FILE}")
     mark = f"git:{first}" if first else f"init:{init_stamp}" if init_stamp else ""
@@ -268,8 +272,8 @@ def _find_repository(place: str, disk: Disk) -> _Repository | None:
         marker = f"{inside}/.git"
         text = disk.read_small(marker)
         if text is None:
-            if _is_bare(candidate, disk):
-                return _Repository(common=candidate, root=_find_bare_root(candidate))
+            if bare := _find_bare(candidate, disk):
+                return bare
         elif text == "":
             if disk.read_small(f"{marker}/HEAD") is not None:
                 return _Repository(common=_resolve(marker, disk) if disk.is_link(marker) else marker, root=candidate)
@@ -288,40 +292,38 @@ def _find_linked(candidate: str, target: str, disk: Disk) -> _Repository:
 
     Worktrees, submodules and repositories with a separate git directory have such a file.
     """
-    git_dir = _resolve(_join(candidate, target), disk)
+    git_dir = _resolve(posixpath.join(candidate, target), disk)
     shared = (disk.read_small(f"{git_dir}/commondir") or "").strip()
-    common = _resolve(_join(git_dir, shared), disk) if shared else git_dir
+    common = _resolve(posixpath.join(git_dir, shared), disk) if shared else git_dir
     name = PurePosixPath(common).name
     if _MODULES.search(common):
         return _Repository(common=common, root=candidate, kind="submodule")
     if shared and name == ".git":
         return _Repository(common=common, root=str(PurePosixPath(common).parent))
-    if _is_bare(common, disk):
-        return _Repository(common=common, root=_find_bare_root(common))
-    return _Repository(common=common, root=candidate)
+    return _find_bare(common, disk) or _Repository(common=common, root=candidate)
 
 
-def _is_bare(folder: str, disk: Disk) -> bool:
-    """Whether a directory is a repository without a work tree; looked up only if its name suggests it."""
+def _find_bare(folder: str, disk: Disk) -> _Repository | None:
+    """Returns the repository without a work tree in a directory, or None; looked up only if its name suggests it.
+
+    Its root is the directory itself, or the one that contains it as `.bare`.
+    """
     if not folder.endswith((".git", "/.bare")) or folder.endswith("/.git"):
-        return False
-    return disk.read_small(f"{folder}/HEAD") is not None and disk.read_small(f"{folder}/objects") == ""
-
-
-def _find_bare_root(bare: str) -> str:
-    """Returns the root of a bare repository: itself, or the directory that holds it as `.bare`."""
-    return bare.removesuffix("/.bare") or "/"
+        return None
+    if disk.read_small(f"{folder}/HEAD") is None or disk.read_small(f"{folder}/objects") != "":
+        return None
+    return _Repository(common=folder, root=folder.removesuffix("/.bare") or "/")
 
 
 def _resolve(path: str, disk: Disk) -> str:
-    return wire.clean(disk.resolve(path)[0])
+    return wire.clean(disk.resolve(_clean(path))[0])
 
 
 def _make_project(
     kind: Literal["git", "submodule", "path"], keyed: str, identity: str, *, root: str, place: str, data: str
 ) -> Project:
     return Project(
-        key=_make_key(keyed, identity), root=root, name=PurePosixPath(root).name or root, kind=kind, place=place,
+        key=_digest(f"{keyed}:{identity}"), root=root, name=PurePosixPath(root).name or root, kind=kind, place=place,
         data=data,
     )  # fmt: skip
 
@@ -330,16 +332,8 @@ def _is_below(place: str, folder: str) -> bool:
     return place == folder or place.startswith(folder.rstrip("/") + "/")
 
 
-def _make_key(kind: str, place: str) -> str:
-    return _digest(f"{kind}:{place}")
-
-
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def _join(base: str, path: str) -> str:
-    return _clean(posixpath.join(base, path))
 
 
 def _clean(path: str) -> str:
@@ -416,9 +410,8 @@ def find_lens(rows: Rows, cwd: str) -> int:
     It is the lens of its workspace, else of the nearest directory above it that has one.
     """
     seq, workspace = _find_home(rows, cwd, "")
-    return workspace or projects.lens_around(
-        rows, identify_directory(cwd).place if seq is None else workspaces.root_of(rows, seq)
-    )
+    path = identify_directory(cwd).place if seq is None else workspaces.root_of(rows, seq)
+    return workspace or projects.lens_around(rows, path)
 
 
 def _find_home(rows: Rows, cwd: str, start: str) -> tuple[int | None, int]:
@@ -444,7 +437,5 @@ def find_lost_worktrees(pairs: Iterable[tuple[str, str]]) -> list[tuple[Project,
 
 def merge_worktrees(rows: Rows, worktrees: Iterable[tuple[Project, Project]], *, now: str) -> int:
     """Merges worktrees into their repositories; returns how many projects were merged."""
-    return sum(
-        project_merges.assign_worktree(rows, worktree, repository, is_gone=files.is_missing, now=now)
-        for worktree, repository in worktrees
-    )
+    merge = partial(project_merges.assign_worktree, rows, is_gone=files.is_missing, now=now)
+    return sum(merge(worktree, repository) for worktree, repository in worktrees)

@@ -98,12 +98,8 @@ MESSAGE_BYTES = 4000
 
 
 def _from_database(root: Path, session: ListedSession) -> ListedTranscript:
-    return ListedTranscript(
-        f"{root}/{session.id}",
-        session.messages * MESSAGE_BYTES,
-        pack_written_ns(session.end, session.messages),
-        session.end,
-    )
+    written_ns = pack_written_ns(session.end, session.messages)
+    return ListedTranscript(f"{root}/{session.id}", session.messages * MESSAGE_BYTES, written_ns, session.end)
 
 
 def stat_transcript(path: str) -> ListedTranscript | None:

@@ -110,10 +110,9 @@ class Sink:
                 rewinds.mark_abandoned(rows, revert.stream, revert.is_abandoned)
             for index in range(begin, end + is_last):
                 for left in exits_at.get(index, ()):
-                    text_hash = tokens.keyed_hash(left.text, key) if left.text else ""
-                    turns.mark_unqueued(
-                        rows, left.session_id, at=left.at, text_hash=text_hash, absorbed=left.absorbed, nth=left.nth
-                    )
+                    hashed = tokens.keyed_hash(left.text, key) if left.text else ""
+                    mark = partial(turns.mark_unqueued, rows, left.session_id, at=left.at, text_hash=hashed)
+                    mark(absorbed=left.absorbed, nth=left.nth)
                 if index < end and self._write_turn(rows, reading.turns[index], marks, now):
                     new += 1
                     redacted.update(reading.redactions.get(_redaction_key(reading.turns[index]), {}))
@@ -231,10 +230,8 @@ def read_transcript(store: Store, path: Path, options: ReadOptions) -> ReadRepor
         else:
             transcript = TranscriptFile(opened_files.enter_context(files.open_regular(path)))
         beginning = transcript.beginning
-        start, adapter = (
-            Start(name, cursor, *transcript.find_resume_position(cursor)),
-            adapters.adapter_of_transcript(beginning),
-        )
+        start = Start(name, cursor, *transcript.find_resume_position(cursor))
+        adapter = adapters.adapter_of_transcript(beginning)
         if start.change == "unchanged" or (options.owner and beginning and adapter is not options.owner):
             return report
         started = adapters.find_start_directory(beginning)

@@ -217,10 +217,10 @@ INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_token
 
 def _run(command: Sequence[str], text: str, folder: str, environment: Mapping[str, str], timeout_s: float) -> bytes:
     """Returns what a command prints; it and its children are killed at the time-out."""
-    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
     try:
         process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, stderr=nothing, start_new_session=True
+            command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, stderr=null, start_new_session=True
         )
     except OSError as error:
         what = f"{command[0]}: {error.strerror}"

@@ -178,10 +178,9 @@ def read_candidates(rows: Rows, ended: EndedSession) -> list[Candidate]:
     candidates: list[Candidate] = []
     for ordinal, seq, uuid in stated:
         memory = memory_of[seq]
-        speaks = memory.authority != "user" and any(
-            sentence.parse(part, "assistant").remembers for part in prose.split_sentences(memory.text)
-        )
-        if memory.tell or memory.pinned or memory.is_refuted or speaks or memory.authority == "external":
+        sentences = prose.split_sentences(memory.text) if memory.authority != "user" else []
+        is_request = any(sentence.parse(part, "assistant").remembers for part in sentences)
+        if memory.tell or memory.pinned or memory.is_refuted or is_request or memory.authority == "external":
             continue
         candidates.append(
             Candidate(
@@ -209,9 +208,8 @@ def _own_sentences(prompt: str) -> Iterator[str]:
     """Yields the user's own sentences of a prompt that say how something is or is to be done."""
     for row in prose.read_prose_lines(prose.remove_code(quotations.blank_quotations(prompt))):
         for part in prose.split_sentences(display.squeeze(row)):
-            enough = len(set(tokens.content_words(part))) >= MIN_WORDS or (
-                language_of(part) in UNSPACED and len(part) >= MIN_UNSPACED
-            )
+            has_words = len(set(tokens.content_words(part))) >= MIN_WORDS
+            enough = has_words or (language_of(part) in UNSPACED and len(part) >= MIN_UNSPACED)
             if enough and sentence.states_something(part):
                 yield part
 
@@ -456,9 +454,8 @@ def _replace(rows: Rows, standing: Standing, new: Memory, record: Record) -> int
 
     def overturn() -> None:
         if may:
-            supersession.mark_superseded(
-                rows, old, new, lowers=lowers, sure=MIN_SURE, reason=reason, by=belief_changes.DREAM, at=at
-            )
+            by, sure = belief_changes.DREAM, MIN_SURE
+            supersession.mark_superseded(rows, old, new, lowers=lowers, sure=sure, reason=reason, by=by, at=at)
         else:
             supersession.ask_which_holds(rows, old, new, reason=asks, sure=MIN_SURE, at=at)
 

@@ -27,6 +27,51 @@ RECORD_PREFIX = "noticed-"
 #: Records up to this many days in the future count too; later ones are from a wrong clock.
 CLOCK_SLACK_DAYS = 7
 NOTICE_TIMEOUT_S = 5.0
+#: An event that waits longer in the spool will not be stored by itself.
+SPOOL_STUCK_S = 3600.0
+#: An assistant that answered this long ago: its session's first event has arrived or waits in the spool.
+ANSWER_SETTLE_S = 10.0
+#: A session whose last turn is older was not read while it was active: it was copied or imported.
+LIVE_S = 600.0
+#: How often alarms are checked.
+CHECK_EVERY_S = 5.0
+#: Sessions are still checked for this long after the last write.
+RECHECK_S = 3 * ANSWER_SETTLE_S
+#: Enough of a transcript to include everything before its first answer.
+BEGINNING_BYTES = 1_000_000
+#: Most unreported sessions that are recorded.
+MAX_UNREPORTED = 20
+
+#: Alarm -> (what is wrong, what to do), the worst first; each means that nothing is recorded or injected.
+ALARMS: Mapping[str, tuple[str, str]] = {
+    "damaged": ("nothing is recorded: the database is damaged", "csmd repair"),
+    "gone file": (
+        "nothing is recorded: the database's file is gone, only the daemon still has it open",
+        "put it back; otherwise csmd continues in a minute with its copy in the backups",
+    ),
+    "replaced": (
+        "nothing is recorded: another file has replaced the database",
+        "csmd restore latest restores the earlier one, csmd restart continues with the other",
+    ),
+    "disk": (
+        "nothing is recorded: the disk accepts no writes",
+        "free some space, or make the home writable; recording then resumes by itself",
+    ),
+    "spool": (
+        "nothing is recorded: events have waited in the spool for an hour",
+        "csmd restart; csmd status shows the problem",
+    ),
+    "gone": ("nothing is injected: csmd's hooks are not in the assistant's settings", "csmd install"),
+    "off": (
+        "nothing is injected: the assistant's settings disable hooks",
+        "remove disableAllHooks or allowManagedHooksOnly from them",
+    ),
+    "silent": ("nothing is injected: sessions are running that no hook reports", "csmd doctor shows why"),
+}
+#: State of the hooks by the settings -> how many unreported sessions in a row raise an alarm, and which.
+HOOK_ALARMS: Mapping[HooksState, tuple[int, str]] = {
+    "gone": (1, "gone"), "off": (1, "off"), "there": (2, "silent"), "untrusted": (2, "silent"), "unknown": (2, "silent"),
+}  # fmt: skip
 
 
 class Notices:
@@ -73,56 +118,6 @@ def build_notice_command(problem: str, remedy: str) -> list[str] | None:
         script = ["on run words", "display notification (item 1 of words) with title (item 2 of words)", "end run"]
         return [path, *(part for line in script for part in ("-e", line)), f"{problem}: {remedy}", NOTICE_TITLE]
     return [path, f"--app-name={NOTICE_TITLE}", "--", f"{NOTICE_TITLE}: {problem}", remedy]
-
-
-#: Alarm -> (what is wrong, what to do), the worst first; each means that nothing is recorded or injected.
-ALARMS: Mapping[str, tuple[str, str]] = {
-    "damaged": ("nothing is recorded: the database is damaged", "csmd repair"),
-    "gone file": (
-        "nothing is recorded: the database's file is gone, only the daemon still has it open",
-        "put it back; otherwise csmd continues in a minute with its copy in the backups",
-    ),
-    "replaced": (
-        "nothing is recorded: another file is in the database's place",
-        "csmd restore latest restores the earlier one, csmd restart continues with the other",
-    ),
-    "disk": (
-        "nothing is recorded: the disk accepts no writes",
-        "free some space, or make the home writable; recording then resumes by itself",
-    ),
-    "spool": (
-        "nothing is recorded: events have waited in the spool for an hour",
-        "csmd restart; csmd status shows the problem",
-    ),
-    "gone": ("nothing is injected: csmd's hooks are not in the assistant's settings", "csmd install"),
-    "off": (
-        "nothing is injected: the assistant's settings disable hooks",
-        "remove disableAllHooks or allowManagedHooksOnly from them",
-    ),
-    "silent": ("nothing is injected: sessions are running that no hook reports", "csmd doctor shows why"),
-}
-#: An event that waits longer will not be stored by itself.
-SPOOL_STUCK_S = 3600.0
-#: How long ago an assistant must have answered: by then its session's first event has arrived or waits in the spool.
-ANSWER_SETTLE_S = 10.0
-#: A session whose last turn is older was not read while it was active: it was copied or imported.
-LIVE_S = 600.0
-#: State of the hooks by the settings -> how many unreported sessions in a row raise an alarm, and which.
-HOOK_ALARMS: Mapping[HooksState, tuple[int, str]] = {
-    "gone": (1, "gone"),
-    "off": (1, "off"),
-    "there": (2, "silent"),
-    "untrusted": (2, "silent"),
-    "unknown": (2, "silent"),
-}
-#: How often alarms are checked.
-CHECK_EVERY_S = 5.0
-#: How long after the last write sessions are still checked.
-RECHECK_S = 3 * ANSWER_SETTLE_S
-#: Enough of a transcript to include everything before its first answer.
-BEGINNING_BYTES = 1_000_000
-#: How many unreported sessions are recorded.
-MAX_UNREPORTED = 20
 
 
 def is_unreported(
@@ -209,7 +204,8 @@ class Alarms:
         store = self._context.store
         displaced = {"": [], "gone": ["gone file"], "replaced": ["replaced"]}[store.displacement()]
         raised = ["damaged"] if store.is_read_only else displaced or (["disk"] if store.last_write_error else [])
-        raised += ["spool"] if self._is_stuck else []
+        if self._is_stuck:
+            raised = [*raised, "spool"]
         with self._lock:
             self._since = {key: self._since.get(key) or now_iso() for key in raised}
             return describe_alarms({**self._hook_alarms, **self._since})
@@ -227,32 +223,29 @@ class Alarms:
             self._commits, self._changed_at = store.commits, now
         has_changed = now - self._changed_at <= RECHECK_S  # what was too recent to be judged is checked again
         if store.takes_writes and not store.last_write_error and (has_changed or self._hook_alarms):
-            self._look_at_sessions(now - self._started_at)
+            self._check_sessions(now - self._started_at)
         if (alarms := self.list_active()) and context.config.settings.alarm_desktop:
             self._notices.show(alarms[0]["what"], alarms[0]["do"])
         return False
 
-    def _look_at_sessions(self, uptime_s: float) -> None:
+    def _check_sessions(self, uptime_s: float) -> None:
         """Records the sessions that no hook reported, drops those that no longer count, and raises or clears alarms."""
         store, paths = self._context.store, self._context.config.paths
         recorded = read_install_record(self._context.config).get("assistant_dirs")
         folders = list(map(str, recorded)) if isinstance(recorded, list) else []
         installed = _modified_at(paths.install_record)
         now = datetime.now(UTC)
-        # The daemon's age is measured by the clock that no one can set.
+        # The daemon's age is measured by the monotonic clock, which cannot be set.
         began = max(to_iso(now - timedelta(seconds=uptime_s)), installed)
 
-        def read_state(
-            rows: Rows,
-        ) -> tuple[list[SessionWithoutEvents], list[UnreportedSession], list[tuple[int, str, str]]]:
-            unreported = events.unreported_sessions(rows)
-            live = events.sessions_without_events(
+        unreported = store.read(events.unreported_sessions)
+        live = store.read(
+            lambda rows: events.sessions_without_events(
                 rows, began=began, lively=to_iso(now - timedelta(seconds=LIVE_S)),
                 answered=to_iso(now - timedelta(seconds=ANSWER_SETTLE_S)), now=to_iso(now),
-            )  # fmt: skip
-            return live, unreported, events.latest_events(rows, CLAUDE.host) if live or unreported else []
-
-        live, unreported, latest = store.read(read_state)
+            )
+        )  # fmt: skip
+        latest = store.read(lambda rows: events.latest_events(rows, CLAUDE.host)) if live or unreported else []
         judged = folders if live or unreported else []
         states = {folder: CLAUDE.hooks_state(Path(folder), paths.home, read_settings) for folder in judged}
         reported = [(key, at, find_folder(path, folders)) for key, at, path in latest]

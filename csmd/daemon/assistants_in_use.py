@@ -189,8 +189,6 @@ def list_client_warnings(clients: Mapping[str, Any], config: Config) -> list[str
     """Returns the warnings in `csmd status` about the result of `describe_clients`."""
     warnings = [warn_of_unread(path) for path in clients["elsewhere"]]
     if outdated := find_outdated_versions(config, [row["version"] for row in clients["versions"]]):
-        warnings.append(
-            f"hooks: {', '.join(clients['newer_events'])} are registered, which Claude Code {outdated[0]} "
-            "does not know: csmd hooks settle"
-        )
+        events, version = ", ".join(clients["newer_events"]), f"Claude Code {outdated[0]}"
+        warnings.append(f"hooks: {events} are registered, which {version} does not know: csmd hooks settle")
     return warnings

@@ -328,12 +328,8 @@ class Backlog:
         if not sessions_left or len(self._sessions) < MIN_SHOWN_SESSIONS:
             return None
         eta = round(size * self._took_s / self._bytes_read) if self._bytes_read else None
-        return {
-            "sessions_left": sessions_left,
-            "bytes_left": size,
-            "sessions_done": len(self._sessions) - sessions_left,
-            "eta_s": eta,
-        }
+        done = len(self._sessions) - sessions_left
+        return {"sessions_left": sessions_left, "bytes_left": size, "sessions_done": done, "eta_s": eta}
 
 
 #: Reading the pauses and putting them in place is one step: an older state must not replace a newer one.

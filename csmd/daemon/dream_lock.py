@@ -144,10 +144,8 @@ class DreamLock:
             return self.holder(now) or UNKNOWN_HOLDER
         except OSError as error:
             self.release()
-            raise ConfigError(
-                f"{error.filename or self.path}: {error.strerror or error}",
-                hint=f"make {folder} writable and see that its disk has room",
-            ) from error
+            hint = f"make {folder} writable and see that its disk has room"
+            raise ConfigError(f"{error.filename or self.path}: {error.strerror or error}", hint=hint) from error
 
     def beat(self, now: datetime) -> bool:
         """Renews the lock; False if it was lost, and then the dream has to end."""

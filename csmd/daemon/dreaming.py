@@ -111,16 +111,15 @@ class Dreaming:
         return self._ask_gates(self._read_facts(rows), time.monotonic())
 
     def state(self, rows: Rows) -> dict[str, Any]:
-        """Returns the dream part of `csmd status`: the gates, the running dream, the last successful and the last ended one."""
+        """Returns the dream part of `csmd status`: the gates, the running, the last successful and the last ended dream."""
         verdict, task, done = self.verdict(rows), self._task, dreams.find_latest(rows)
         latest = next((dream for dream in dreams.list_dreams(rows, limit=2) if dream.state != "running"), None)
+        answers = verdict.answers
         return {
             "due": verdict.ok,
             "overdue": verdict.overdue,
             "verdict": verdict.words,
-            "gates": [
-                {"gate": answer.gate, "open": answer.is_open, "reason": answer.reason} for answer in verdict.answers
-            ],
+            "gates": [{"gate": answer.gate, "open": answer.is_open, "reason": answer.reason} for answer in answers],
             "running": {"id": task.result.get("id", ""), **task.progress} if task else None,
             "last": dream_json(rows, done) if done else None,
             "latest": dream_json(rows, latest) if latest else None,
@@ -170,21 +169,18 @@ class Dreaming:
         store, home = self._context.store, self._context.config.paths.home
         with self._hold_lock():
             yield {"step": "undoing"}
-            ident = str(task.order["dream"])
-            undone = yield from dream_undo.undo_dreams(store, ident, home=home, now=now_iso(), key=store.hash_key)
+            dream_id = str(task.order["dream"])
+            undone = yield from dream_undo.undo_dreams(store, dream_id, home=home, now=now_iso(), key=store.hash_key)
             # A page that was edited since keeps the edit; its other lines are updated from the memories.
-            if edited := [kept.item for kept in undone.skipped if kept.why == dream_undo.EDITED_SINCE]:
-                memory = self._context.config.paths.memory
-                below = f"{memory.name}/"
-                only = {path.removeprefix(below) for path in edited if path.startswith(below)}
+            if edited := [item.item for item in undone.skipped if item.why == dream_undo.EDITED_SINCE]:
+                folder = f"{self._context.config.paths.memory.name}/"
+                only = {path.removeprefix(folder) for path in edited if path.startswith(folder)}
                 yield from self.pages.read_at_once()
                 yield from self._write_pages(0, only=only)
         return {
             "dreams": store.read(lambda rows: [dream_json(rows, dream) for dream in undone.dreams]),
-            "items": list(undone.items),
-            "files": list(undone.files),
-            "kept": [asdict(kept) for kept in undone.skipped],
-        }
+            "items": list(undone.items), "files": list(undone.files), "kept": list(map(asdict, undone.skipped)),
+        }  # fmt: skip
 
     @contextlib.contextmanager
     def _hold_lock(self) -> Iterator[None]:
@@ -197,7 +193,7 @@ class Dreaming:
             self.lock.release()
 
     def _dream(self, task: Task) -> Work:
-        """Returns the dream itself, a batch at a time; CsmdError if another process dreams, or has taken the lock."""
+        """Runs a dream, a batch at a time; CsmdError if another process dreams, or has taken the lock."""
         began, store, why = time.monotonic(), self._context.store, str(task.order["why"])
         if other := self._explain_holder(datetime.now(UTC)):
             raise CsmdError(other, hint=LOCK_HINT)
@@ -356,17 +352,15 @@ class Dreaming:
         last_at, tier_max = done.begun_at if done else "", self._context.config.settings.dream_tier_max
         crowded = dreams.crowded_tiers(rows, most=tier_max) if tier_max else []
         return GateFacts(
-            now=self._now(),
-            last_at=last_at,
+            now=self._now(), last_at=last_at,
             failed_at=latest.ended_at if latest and latest.state == "failed" else "",
             waiting_at=dreams.waiting_since(rows, after=last_at, now=self.now()),
-            # Unless a later one is done.
+            # Unless a later dream succeeded.
             undone_at=undone.undone_at if undone and last_at <= undone.undone_at else "",
-            first_at=dreams.first_session(rows),
+            first_at=dreams.first_session(rows), last_turn=dreams.last_turn(rows),
             sessions=dreams.sessions_since(rows, self._count_from(last_at)),
-            last_turn=dreams.last_turn(rows),
             crowded=tuple(f"{number:,} {tier} memories in {name}" for name, tier, number in crowded),
-        )
+        )  # fmt: skip
 
     def _ask_gates(self, facts_read: GateFacts, at: float) -> Verdict:
         now, store = self._now(), self._context.store

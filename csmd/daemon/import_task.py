@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +59,8 @@ def preview_import(context: Context, task: Task) -> Batches[dict[str, Any]]:
 
 def _preview_foreign(context: Context, task: Task, source: Source, foreign: ForeignFile) -> Batches[dict[str, Any]]:
     counts = importing.ForeignCounts()
-    project, origin_project = (
-        _find_named_project(context, task, create=False),
-        _find_origin_project(context, task, create=False),
-    )
+    project = _find_named_project(context, task, create=False)
+    origin_project = _find_origin_project(context, task, create=False)
     for done in importing.examine(context.store, source, foreign, project=project, here=origin_project, counts=counts):
         yield {"step": f"reading {source.label}", "done": done}
     return {
@@ -90,14 +89,10 @@ def import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | No
         if (source := recognise(foreign)) is None:
             return None
         counts = importing.ForeignCounts()
-        project, origin_project = (
-            _find_named_project(context, task, create=True),
-            _find_origin_project(context, task, create=True),
-        )
-        batches = importing.import_all(
-            context.store, source, foreign, project=project, here=origin_project, now=now_iso(), counts=counts
-        )
-        for done in batches:
+        project = _find_named_project(context, task, create=True)
+        origin_project = _find_origin_project(context, task, create=True)
+        import_all = partial(importing.import_all, context.store, source, foreign, now=now_iso(), counts=counts)
+        for done in import_all(project=project, here=origin_project):
             yield {"step": "taking in memories", "done": done}
     return {
         "files": 1, **dict.fromkeys(TRANSCRIPT_COUNTS, 0), "source": source.label, **_foreign_json(counts),
@@ -115,10 +110,8 @@ def _import_exported(context: Context, task: Task, exported: Path) -> Batches[di
             context.store, file, vouched=by_person, now=now_iso(), counts=counts, here=place
         ):
             yield {"step": "taking in memories", "done": done}
-    placed = [
-        {"was": was, "is": now, "remote": remote, "memories": number}
-        for (was, now, remote), number in sorted(counts.placed.items())
-    ]
+    moves = sorted(counts.placed.items())
+    placed = [{"was": was, "is": now, "remote": remote, "memories": count} for (was, now, remote), count in moves]
     return {
         "files": 1, **dict.fromkeys(TRANSCRIPT_COUNTS, 0), "redactions": counts.redactions.total(),
         "memories_known": counts.repeated, "forgotten": counts.forgotten, "lowered": counts.lowered,
@@ -232,11 +225,8 @@ def _split_unknown(path: Path, sessions: Sequence[PastSession]) -> tuple[list[Pa
             return adapters.is_transcript(opened.read(BEGINNING_BYTES))
         return False
 
-    kept = [
-        replace(session, files=kept_files)
-        for session in sessions
-        if (kept_files := tuple(filter(is_transcript, session.files)))
-    ]
+    filtered = (replace(session, files=tuple(filter(is_transcript, session.files))) for session in sessions)
+    kept = [session for session in filtered if session.files]
     paths = {file.path for session in kept for file in session.files}
     unknown = sorted(file.path for session in sessions for file in session.files if file.path not in paths)
     if not kept:

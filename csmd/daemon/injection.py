@@ -25,16 +25,23 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
 
-#: The longest time for a prompt's vector; after it only words are compared.
+#: After this time without a prompt's vector only words are compared.
 VECTOR_TIMEOUT_S = 0.12
-#: The longest time for a pending start's brief after the prompt's own.
+#: Longest time for a pending start's brief after the prompt's own, and its share of the time until the deadline.
 START_TIMEOUT_S = 0.5
-#: Its share of the time until the deadline.
 START_SHARE = 0.8
-#: How long the disk is asked whether a session's directory is one that csmd does not read.
+#: The disk is asked this long whether a session's directory is one that csmd does not read.
 NOTICE_TIMEOUT_S = 0.03
-#: UTF-16 units that a token has room for.
+#: UTF-16 units reserved for each token.
 TOKEN_UNITS = 5
+#: A store of fewer turns answers in time from a cold disk, without a rehearsal.
+MIN_TURNS = 5_000
+#: Latest prompts of a project that are rehearsed, and characters of each.
+MAX_PROMPTS = 12
+MAX_PROMPT_CHARACTERS = 400
+REHEARSAL_TIMEOUT_S = 1.0
+#: How soon a project is rehearsed again.
+REHEARSE_AGAIN_S = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,7 @@ class Injection:
 
     @property
     def text(self) -> str:
-        """All of it, the start's brief first."""
+        """The text of both briefs, the start's first."""
         return "\n".join(part.text for part in (self.start, self.own) if part is not None and part.text)
 
     @property
@@ -177,10 +184,8 @@ def write_receipts(rows: Rows, injection: Injection, *, key: bytes) -> None:
     """Writes a receipt for each brief of an answer that is not empty."""
     event = injection.event
     own_id, start_id = _make_receipt_ids(event)
-    for receipt_id, name, brief_of_event in (
-        (start_id, "session_start", injection.start),
-        (own_id, event.name, injection.own),
-    ):
+    briefs = ((start_id, "session_start", injection.start), (own_id, event.name, injection.own))
+    for receipt_id, name, brief_of_event in briefs:
         if brief_of_event is not None and brief_of_event.text:
             receipts.add_receipt(
                 rows, receipt_id=receipt_id, session_id=event.session_id, event=name, project=injection.project,
@@ -198,18 +203,6 @@ def delete_receipts(rows: Rows, event: Event) -> None:
 def _make_receipt_ids(event: Event) -> tuple[str, str]:
     """Returns the ids of the receipts for an event's own brief, and for that of its session's start."""
     return f"r{event.id}", f"r{event.id}-start"
-
-
-#: A store of fewer turns answers in time from a cold disk.
-MIN_TURNS = 5_000
-#: How many of a project's latest prompts are rehearsed.
-MAX_PROMPTS = 12
-#: How many characters of each prompt are rehearsed.
-MAX_PROMPT_CHARACTERS = 400
-#: The longest time of one rehearsal.
-REHEARSAL_TIMEOUT_S = 1.0
-#: How soon a project is rehearsed again.
-REHEARSE_AGAIN_S = 1800.0
 
 
 class Rehearsal:

@@ -64,9 +64,8 @@ def hold_instance_lock(paths: Paths, unlock: Callable[[], None] | None = None) -
             files.make_private(directory)
         lock.acquire(timeout=0)
     except filelock.Timeout:
-        raise AlreadyRunning(
-            f"a csmd daemon is already running for {paths.home}", hint="`csmd status` shows it, `csmd stop` ends it"
-        ) from None
+        what = f"a csmd daemon is already running for {paths.home}"
+        raise AlreadyRunning(what, hint="`csmd status` shows it, `csmd stop` ends it") from None
     except OSError as error:
         raise ConfigError(
             f"{error.filename or paths.home}: {error.strerror or error}; hooks spool meanwhile",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,8 @@ def find_provider(context: Context, name: str = "") -> ProcessProvider | None:
 
     The provider runs in a process of its own.
     """
-    row = context.store.read(
-        lambda rows: provider_rows.find_provider(rows, name) if name else provider_rows.choose_provider(rows)
-    )
+    find = partial(provider_rows.find_provider, name=name) if name else provider_rows.choose_provider
+    row = context.store.read(find)
     return None if row is None else ProcessProvider(row, is_managed=started_by() == "systemd")
 
 

@@ -125,26 +125,18 @@ def sweep_transcripts(context: Context, *, full: bool) -> int:
     if not full:
         since = time.time_ns() - LIVE_S * 1_000_000_000
         live = context.store.read(lambda rows: cursors.file_positions(rows, since=since, most=MAX_LIVE_TRANSCRIPTS))
-        grown = [
-            file
-            for path in live
-            if (file := transcript_listing.stat_transcript(path)) and transcript_listing.has_grown(file, live)
-        ]
+        listed = filter(None, map(transcript_listing.stat_transcript, live))
+        grown = [file for file in listed if transcript_listing.has_grown(file, live)]
         for file in grown:
             context.hint(file.path)
         return len(grown)
     positions = context.store.read(cursors.file_positions)
     roots = [str(root) for root in context.list_roots()]
     elsewhere = (path for path in positions if not path.startswith(tuple(f"{root}/" for root in roots)))
-    on_disk = chain(
-        chain.from_iterable(list_own_transcripts(context.config, Path(root)) for root in roots),
-        filter(None, map(transcript_listing.stat_transcript, elsewhere)),
-    )
-    grown = [
-        file
-        for file in on_disk
-        if transcript_listing.has_grown(file, positions) and Path(file.path) not in context.excluded_paths
-    ]
+    own = chain.from_iterable(list_own_transcripts(context.config, Path(root)) for root in roots)
+    on_disk = chain(own, filter(None, map(transcript_listing.stat_transcript, elsewhere)))
+    grown = [file for file in on_disk if transcript_listing.has_grown(file, positions)]
+    grown = [file for file in grown if Path(file.path) not in context.excluded_paths]
     fill_backlog(context, order_newest_first(grown, roots))
     for key in [key for key in context.trouble if key.startswith("transcript ")]:
         if files.is_missing(key.removeprefix("transcript ")):

@@ -185,11 +185,8 @@ def _describe_losses(salvaged: recovery.SalvageCounts, *, is_key_lost: bool) -> 
 
 def _list_transcripts(config: Config, sources: list[Rows]) -> list[Path]:
     """Returns every transcript: of the assistants, of csmd's own sessions, and imported ones."""
-    on_disk = [
-        Path(file.path)
-        for root in context.list_transcript_roots(config)
-        for file in reading.list_own_transcripts(config, root)
-    ]
+    roots = context.list_transcript_roots(config)
+    on_disk = [Path(file.path) for root in roots for file in reading.list_own_transcripts(config, root)]
     read_before = [Path(path) for rows in sources for path in recovery.list_transcripts(rows)]
     return list(dict.fromkeys([*on_disk, *(path for path in read_before if file_of_transcript(path).is_file())]))
 

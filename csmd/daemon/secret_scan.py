@@ -51,9 +51,8 @@ def scan(context: Context, task: Task) -> Work:
     if fix and not kinds:
         changed = _change_files(context, redact, refused)
     else:
-        changed = _change_files(
-            context, redact, refused, ways=OWN_FILES if fix else PAGE_FILES, chosen=_make_own_file_test(context)
-        )
+        ways, is_chosen = OWN_FILES if fix else PAGE_FILES, _make_own_file_test(context)
+        changed = _change_files(context, redact, refused, ways=ways, chosen=is_chosen)
     if refused and fix and task.is_own:
         raise StoreError(refused[0], hint="make it writable")
     secrets += in_files

@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -374,9 +375,8 @@ class Server(threading.Thread):
             failed: Future[Injection] = Future()
             failed.set_exception(DeadlineExceeded(LATE_ERROR))
             return failed
-        return self.store.submit_read(
-            lambda rows: injection.compose_injection(rows, context, event, left_s), lane="hook", deadline_s=left_s
-        )
+        compose = partial(injection.compose_injection, context=context, event=event, left_s=left_s)
+        return self.store.submit_read(compose, lane="hook", deadline_s=left_s)
 
     def _inject(self, exchange: Exchange, event: Event, composing: Future[Injection] | None) -> Steps:
         """Commits the receipt of an injection and returns the answer, b"" for none; DeadlineExceeded once the hook has

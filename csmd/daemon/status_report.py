@@ -54,6 +54,8 @@ MAX_PROMPT_SESSIONS = 10
 MAX_LIVE_SESSIONS = 5
 #: Growth is the average over this many days at most.
 MAX_GROWTH_DAYS = 14
+#: Hexadecimal digits of the time (ns) with which the name of a spooled event begins.
+SPOOL_TIME_DIGITS = 16
 DAY, WEEK = timedelta(days=1), timedelta(days=7)
 #: The name of the model for many languages in `csmd model fetch`.
 MULTILINGUAL_MODEL = "multilingual"
@@ -72,9 +74,9 @@ def read_disk(
 ) -> DiskState:
     """Reads directories, projects and transcripts; `at` holds the path being read, because a disk may never answer."""
 
-    def note_path(place: str) -> str:
-        at[:] = [place]
-        return place
+    def note_path(path: str) -> str:
+        at[:] = [path]
+        return path
 
     days = {folder: _read_cleanup_days(note_path(folder)) for folder in folders}
     present = [root for root in roots if root and days and is_directory(note_path(root))]
@@ -87,13 +89,12 @@ def describe_transcripts(rows: Rows, on_disk: DiskState) -> dict[str, Any]:
     """Returns the days after which transcripts are deleted, and how many were deleted."""
     usual_days = min(on_disk.days.values(), default=CLAUDE.days_kept("", "", lambda _: None))
     return {
-        "days": usual_days,
-        "by_directory": on_disk.days,
+        "days": usual_days, "by_directory": on_disk.days,
         "by_project": {root: number for root, number in on_disk.by_project.items() if number != usual_days},
         "sessions": len(sessions.transcript_paths(rows)),
         # Without a session that just started: the assistant writes its transcript a moment later.
         "gone": sessions.count_with_transcript(rows, on_disk.missing),
-    }
+    }  # fmt: skip
 
 
 def _read_cleanup_days(folder: str, project: str = "") -> int:
@@ -118,7 +119,8 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
         machine.DISK_S,
     )
     clients = assistants_in_use.describe_clients(rows, config, unread=disk_state[1] if disk_state else [])
-    figures = describe_retention(rows, config.settings, counters)
+    storage = describe_retention(rows, config.settings, counters)
+    growth = estimate_growth(activity.list_sizes(rows), used=storage["used_bytes"], today=now.astimezone(UTC).date())
     return {
         "waiting": vectors.count_waiting(rows, vectors.find_model(rows, model)) if model else 0,
         "counts": activity.tallied_counts(rows),
@@ -136,12 +138,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
         ],
         "told": asdict(receipts.usage_since(rows, to_iso(now - WEEK))),
         "transcripts": describe_transcripts(rows, disk_state[0]) if disk_state else None,
-        "storage": {
-            **figures,
-            "growth": estimate_growth(
-                activity.list_sizes(rows), used=figures["used_bytes"], today=now.astimezone(UTC).date()
-            ),
-        },
+        "storage": {**storage, "growth": growth},
         "clients": clients,
         "hosts": disk_state[2] if disk_state else [],
         "pages": page_edits.report_pages(rows, config.paths.memory, key=key),
@@ -168,15 +165,13 @@ def describe_retention(rows: Rows, settings: Settings, counters: dict[str, int])
     """Returns the used room in `csmd status`; sizes in bytes, a limit of 0 means none."""
     room = housekeeping.measure_room(rows, settings)
     return {
-        "used_bytes": room.used,
-        "limit_bytes": room.limit,
-        "tool_output_days": settings.storage_tool_output_days,
-        "conversation_days": settings.storage_conversation_days,
+        "used_bytes": room.used, "limit_bytes": room.limit,
+        "tool_output_days": settings.storage_tool_output_days, "conversation_days": settings.storage_conversation_days,
         "conversation_turns_dropped": counters.get(text_retention.DROPPED_TURNS_COUNTER, 0),
         "tool_outputs_dropped": counters.get(text_retention.DROPPED_COUNTER, 0),
         "tool_output_bytes_dropped": counters.get(text_retention.DROPPED_BYTES_COUNTER, 0),
         "tokens_saved": compactions.tokens_saved(rows),
-    }
+    }  # fmt: skip
 
 
 def list_retention_warnings(rows: Rows, settings: Settings) -> list[str]:
@@ -190,9 +185,8 @@ def list_retention_warnings(rows: Rows, settings: Settings) -> list[str]:
         consequence = "the oldest tool output is being dropped"
     else:
         consequence = "beyond it the oldest tool output is dropped"
-    return [
-        f"storage: {room.used / housekeeping.BYTES_PER_MB:.0f} MB of storage.max_mb {settings.storage_max_mb}; {consequence}"
-    ]
+    used = f"{room.used / housekeeping.BYTES_PER_MB:.0f} MB of storage.max_mb {settings.storage_max_mb}"
+    return [f"storage: {used}; {consequence}"]
 
 
 def estimate_growth(sizes: list[tuple[str, int]], *, used: int, today: date) -> dict[str, Any]:
@@ -260,26 +254,19 @@ def build_status(
         degraded.insert(bool(store.damage), f"database: {error.what}")
     state = {
         **figures,
-        "at": to_iso(now),
-        "version": csmd.__version__,
-        "proto": wire.PROTO,
-        "home": str(config.paths.home),
-        "alarms": background.alarms.list_active(),
-        "service": started_by(),
+        "at": to_iso(now), "version": csmd.__version__, "proto": wire.PROTO, "home": str(config.paths.home),
+        "alarms": background.alarms.list_active(), "service": started_by(),
         "daemon": {"pid": os.getpid(), "uptime_s": round(time.monotonic() - started, 1), **meter.usage(os.getpid())},
         "worker": {"pid": embedder.pid, **meter.usage(embedder.pid)},
         "socket": (files.read_small(str(config.paths.endpoint)) or "").strip(),
         "model": {
-            "name": model,
-            "waiting": figures["waiting"],
+            "name": model, "waiting": figures["waiting"],
             "suggested": MULTILINGUAL_MODEL if figures["not_english"] else "",
         },
         "excluded": {
-            "events": figures["counters"].get(ingest.EXCLUDED_EVENTS, 0),
-            "transcripts": len(context.excluded_paths),
+            "events": figures["counters"].get(ingest.EXCLUDED_EVENTS, 0), "transcripts": len(context.excluded_paths),
         },
-        "encrypted": store.is_encrypted,
-        "paused": paused,
+        "encrypted": store.is_encrypted, "paused": paused,
         "spool": _describe_spool(files.spooled_paths(config.paths.home)),
         "jobs": [
             {"kind": task.kind, "state": task.state, **task.progress}
@@ -297,14 +284,14 @@ def build_status(
         },
         "log": str(config.paths.log_file),
         "degraded": [*degraded, *figures["warnings"]],
-    }
+    }  # fmt: skip
     return {name: state[name] for name in STATUS_KEYS.split()}
 
 
 def _list_problems(context: Context, watch: Watch, *, since: str) -> list[str]:
     """Returns the problems that the figures do not warn of; `since` is a day ago."""
     store = context.store
-    problems = [f"database: {store.damage}; nothing is taken in, hooks spool ({REPAIR_HINT})"] if store.damage else []
+    problems = [f"database: {store.damage}; nothing is captured, hooks spool ({REPAIR_HINT})"] if store.damage else []
     problems += [redact(f"{what}: {trouble}", Counter()) for what, trouble in sorted(context.trouble.items())]
     record = keys.read_record(context.config.paths.home)
     if (record is not None and record.wanted) != store.is_encrypted:
@@ -320,7 +307,7 @@ def _list_problems(context: Context, watch: Watch, *, since: str) -> list[str]:
 
 def _describe_spool(paths: list[Path]) -> dict[str, Any]:
     """Returns how many events wait, and since when the oldest: its name begins with the time in ns."""
-    oldest = paths[0].name[:16] if paths else ""
+    oldest = paths[0].name[:SPOOL_TIME_DIGITS] if paths else ""
     try:
         moment = to_iso(datetime.fromtimestamp(int(oldest, 16) / 1e9, UTC)) if oldest else ""
     except (ValueError, OverflowError, OSError):

@@ -33,8 +33,11 @@ from csmd.text import tokens
 
 #: How long a task works before others have their turn.
 SLICE_S = 0.2
-#: How long a new model may take to load.
 MODEL_LOAD_TIMEOUT_S = 60.0
+#: How often the daemon checks whether a task about secrets is due.
+SECRETS_CHECK_S = 5.0
+#: Rest after such a task failed, which may have read everything.
+SECRETS_RETRY_S = 3600.0
 
 
 class Tasks:
@@ -54,11 +57,10 @@ class Tasks:
         self._kinds: Mapping[str, Callable[[Task], Work]] = {
             "import": self._import_or_sync, "sync": self._import_or_sync, "undo": dreaming.undo,
             "model": partial(_use_model, context, stages), "export": partial(_export, context),
-            "purge": partial(purge_task.run_purge, context, dreaming=dreaming), "scan": partial(secret_scan.scan,
-            context),
-            "secrets": partial(secret_scan.remove_late_secrets, context), "backup": partial(_back_up, context),
-            "provider": partial(provider_tasks.try_provider, context), "endpoint": partial(provider_tasks.use_for_vectors, context),
-            "team": team_exchange.work,
+            "purge": partial(purge_task.run_purge, context, dreaming=dreaming), "backup": partial(_back_up, context),
+            "scan": partial(secret_scan.scan, context), "secrets": partial(secret_scan.remove_late_secrets, context),
+            "provider": partial(provider_tasks.try_provider, context),
+            "endpoint": partial(provider_tasks.use_for_vectors, context), "team": team_exchange.work,
         }  # fmt: skip
 
     @property
@@ -103,14 +105,10 @@ class Tasks:
             raise StoreError(self._latest_order.error)  # for status: no client waits for it
         if store.commits != self._commits:
             self._commits = store.commits
-            seen, self._secrets, self._late_secrets = store.read(
-                lambda rows: (
-                    found_secrets.rules_of_latest_scan(rows),
-                    found_secrets.found_secrets(rows),
-                    late_secrets.sessions_with_late_secrets(rows),
-                )
-            )
-            self._is_scanned = seen == tokens.keyed_hash(context.rules, store.hash_key)
+            self._secrets = store.read(found_secrets.found_secrets)
+            self._late_secrets = store.read(late_secrets.sessions_with_late_secrets)
+            scanned_rules = store.read(found_secrets.rules_of_latest_scan)
+            self._is_scanned = scanned_rules == tokens.keyed_hash(context.rules, store.hash_key)
             context.withholds = not self._is_scanned or self._secrets is not None
         secrets = self._secrets
         if not self._is_scanned and not store.read(found_secrets.holds_text):
@@ -143,8 +141,8 @@ class Tasks:
         if task.kind == "import" and (preview := (yield from import_task.preview_import(context, task))):
             return {**preview, "took_s": seconds_since(began)}
         before = context.store.read(activity.counts)
-        result = (yield from import_task.import_memories(context, task)) if task.kind == "import" else None
         paths: list[str] = []
+        result = (yield from import_task.import_memories(context, task)) if task.kind == "import" else None
         if result is None:
             result, paths = yield from import_task.read_transcripts(context, task)
         if context.store.read(late_secrets.sessions_with_late_secrets):
@@ -169,12 +167,10 @@ class Tasks:
             if what in read or what.startswith(("distilling", "spooled"))
         ]
         return {
-            **result,
-            "memories_new": after["memories"] - before["memories"],
-            "vectors": after["vectors"] - before["vectors"],
-            "took_s": seconds_since(began),
+            **result, "memories_new": after["memories"] - before["memories"],
+            "vectors": after["vectors"] - before["vectors"], "took_s": seconds_since(began),
             "degraded": [*trouble, *degraded],
-        }
+        }  # fmt: skip
 
     def _embed(self) -> Batches[list[str]]:
         """Embeds and links the waiting rows; returns the problems."""
@@ -235,9 +231,8 @@ def _export(context: Context, task: Task) -> Work:
         context.store, directory, task.order["places"], redacts=context.withholds, is_markdown=is_markdown
     ):
         yield {"step": "writing", "done": total, "total": chosen}
-    all_memories, forgotten = context.store.read(
-        lambda rows: (len(exports.list_exported(rows, None)), tombstones.count_forgotten(rows))
-    )
+    all_memories = context.store.read(lambda rows: len(exports.list_exported(rows, None)))
+    forgotten = context.store.read(tombstones.count_forgotten)
     return {
         "path": str(directory / (export_file.MARKDOWN_NAME if is_markdown else record_schema.FILE_NAME)), "memories": total,
         "project": task.order["project"],
@@ -258,9 +253,3 @@ def _prepare_directory(directory: Path) -> None:
         what = f"{directory} is not empty: {foreign_names[0]} is in it"
         raise ConfigError(what, hint="name an empty or a new directory")
     files.make_private(directory)
-
-
-#: How often the daemon checks whether a task about secrets is due.
-SECRETS_CHECK_S = 5.0
-#: How long it waits after such a task failed, which may have read everything.
-SECRETS_RETRY_S = 3600.0

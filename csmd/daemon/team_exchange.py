@@ -155,9 +155,8 @@ class TeamExchange:
                 vector = context.embedder.embed([query], deadline_s=REQUEST_TIMEOUT_S, start=True)[0]
             except EmbeddingUnavailable:
                 log.info("searching the team server by words only: no vector is available")
-        search = sharing.search_order(
-            joined, query, wall=str(order["wall"]), model=model, vector=vector, limit=int(order["limit"])
-        )
+        wall, limit = str(order["wall"]), int(order["limit"])
+        search = sharing.search_order(joined, query, wall=wall, model=model, vector=vector, limit=limit)
         return {"query": query, "hits": (yield from _request(search))["hits"]}
 
 

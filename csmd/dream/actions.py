@@ -312,10 +312,8 @@ def _without_use(memory: Memory) -> Memory:
 def _sort_values(value: Any) -> list[Any]:
     """Returns the entries of a table, a set or a single value in order: a set's own order differs between processes."""
     if isinstance(value, Mapping):
-        return [
-            (key, sorted(held) if isinstance(held, Set) else held)
-            for key, held in sorted(value.items(), key=lambda item: item[0])
-        ]
+        entries = sorted(value.items(), key=itemgetter(0))
+        return [(key, sorted(held) if isinstance(held, Set) else held) for key, held in entries]
     return sorted(value) if isinstance(value, Set) else [value]
 
 
@@ -351,11 +349,9 @@ def confirm(memory: Memory, sources: Sequence[Provenance]) -> Memory:
     confirmed = merge_sources(memory, sources)
     for _ in sources:
         confirmed = replace(confirmed, confidence=confidence.confirm(confirmed.confidence, pinned=memory.pinned))
-    return replace(
-        confirmed,
-        tier="durable" if sources and is_sure(confirmed) else memory.tier,
-        confirmed_at=max([memory.confirmed_at, *(source.at for source in sources)]),
-    )
+    tier = "durable" if sources and is_sure(confirmed) else memory.tier
+    confirmed_at = max([memory.confirmed_at, *(source.at for source in sources)])
+    return replace(confirmed, tier=tier, confirmed_at=confirmed_at)
 
 
 def merge_sources(memory: Memory, sources: Iterable[Provenance]) -> Memory:

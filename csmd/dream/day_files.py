@@ -122,10 +122,8 @@ def render_data(session: Session) -> dict[str, Any]:
     values |= {name: values[name].isoformat(timespec="seconds") for name in ("began", "ended")}
     values["goal"] = squeeze(session.goal)
     values["files"] = [{"path": path, "changes": times} for path, times in session.files]
-    outcomes = {True: "answered", False: "unknown"}
-    values["agents"] = [
-        {"id": ident, "turns": turns, "outcome": outcomes[is_answered]} for ident, turns, is_answered in session.agents
-    ]
+    agents = [(ident, turns, "answered" if answered else "unknown") for ident, turns, answered in session.agents]
+    values["agents"] = [{"id": ident, "turns": turns, "outcome": outcome} for ident, turns, outcome in agents]
     done, entries = session.progress
     values["progress"] = f"{done} of {entries} done" if entries else ""
     lists = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}

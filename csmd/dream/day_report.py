@@ -93,9 +93,8 @@ def choose_decisions(stated: Iterable[Memory]) -> list[str]:
     Unlike a start's brief, a day lists all of one kind.
     """
     rated = [(memory, evidence.rate(memory, sessions_since=0)) for memory in stated]
-    candidates = [
-        brief.Candidate(memory, worth._replace(most=len(rated)), "") for memory, worth in rated if worth.value
-    ]
+    limited = ((memory, worth._replace(most=len(rated))) for memory, worth in rated if worth.value)
+    candidates = [brief.Candidate(memory, worth, "") for memory, worth in limited]
     return [squeeze(candidate.memory.text) for candidate in brief.choose(candidates)]
 
 
@@ -157,10 +156,8 @@ def _name_files(paths: Sequence[str]) -> str:
 
 def sort_projects(projects: Iterable[ProjectDay]) -> list[ProjectDay]:
     """Returns the projects with results, those with most first, walled ones last."""
-    return sorted(
-        (project for project in projects if project.entries),
-        key=lambda project: (project.wall, -len(project.entries), project.project),
-    )
+    reported = (project for project in projects if project.entries)
+    return sorted(reported, key=lambda project: (project.wall, -len(project.entries), project.project))
 
 
 def render_day(day: date, projects: Iterable[ProjectDay], *, with_ids: bool = False) -> str:
@@ -169,8 +166,11 @@ def render_day(day: date, projects: Iterable[ProjectDay], *, with_ids: bool = Fa
     With `with_ids` an open matter ends with the id that closes it.
     """
     ranked = sort_projects(projects)
-    limits = range(max(MAX_ENTRIES.values()), 1, -1)
-    limit = next((limit for limit in limits if _count_lines(ranked, limit) <= MAX_DAY_LINES), 1)
+    limit = max(MAX_ENTRIES.values())
+    while (
+        limit > 1 and sum(FRAME_LINES + len(render_entries(row.entries, limit=limit)) for row in ranked) > MAX_DAY_LINES
+    ):
+        limit -= 1
     parts = [f"# {day:%A}, {day}\n"]
     for project in ranked:
         nouns = {"commit": project.commits, "file": project.files}
@@ -180,10 +180,6 @@ def render_day(day: date, projects: Iterable[ProjectDay], *, with_ids: bool = Fa
         entries = render_entries(project.entries, limit=limit, with_ids=with_ids)
         parts.append("\n".join((f"## {head}\n", *entries, "")))
     return "\n".join(parts)
-
-
-def _count_lines(projects: Sequence[ProjectDay], limit: int) -> int:
-    return sum(len(render_entries(project.entries, limit=limit)) + FRAME_LINES for project in projects)
 
 
 def render_entries(

@@ -53,10 +53,8 @@ def read_session(
     versions = digests.of_session(rows, ending.session_seq)
     digest = versions[-1] if versions else None
     items = _read_items(rows, ending, digest.seq, is_of_day) if digest else {}
-    texts = {
-        kind: tuple(text for text, _ in items.get(kind, ()) if not is_forgotten(text))
-        for kind in ("goal", "commit", "pull", "failing", "open")
-    }
+    kinds = ("goal", "commit", "pull", "failing", "open")
+    texts = {kind: tuple(text for text, _ in items.get(kind, ()) if not is_forgotten(text)) for kind in kinds}
     stated = memories.stated_in_session(rows, ending.session_seq)
     stated = [item for item in stated if visibility.is_injectable(item) and is_of_day(item.created_at)]
     gotchas = session_contents.list_gotchas(rows, ending.session_seq, limit=MAX_GOTCHAS)

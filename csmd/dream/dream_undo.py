@@ -172,11 +172,8 @@ def _mark_files(rows: Rows, *, seqs: Sequence[int], path: str, content: str | No
     """Marks which writes of a file are to be undone."""
     chain, marks = journal.file_history(rows, seqs, path), tombstones.purged_marks(rows, key)
     # Undoing these would bring back purged text.
-    purged = [
-        writing.seq
-        for writing in chain
-        if marks and writing.before is not None and remove_purged(writing.before, marks)[1]
-    ]
+    rewritten = [writing for writing in chain if marks and writing.before is not None]
+    purged = [writing.seq for writing in rewritten if remove_purged(writing.before or "", marks)[1]]
     why = find_skip_reasons(chain, content, purged)
     for writing in chain:
         journal.mark_file(rows, writing, kept=why[writing.seq], now=now)
@@ -242,6 +239,5 @@ def _write_text(path: Path, text: str | None) -> None:
             files.make_private(path.parent)
             files.write_atomic(path, text.encode("utf-8", "replace"))
     except OSError as error:
-        raise CsmdError(
-            f"{path} cannot be written: {error.strerror}", hint="make it writable: the rest is undone at the next start"
-        ) from error
+        hint = "make it writable: the rest is undone at the next start"
+        raise CsmdError(f"{path} cannot be written: {error.strerror}", hint=hint) from error

@@ -81,9 +81,8 @@ def find_branch_convention(branches: Sequence[WorkItem], project: int) -> Fact |
     if not by_pattern:
         return None
     pattern, fitting = _find_largest(by_pattern)
-    return _make_convention(
-        f"branch:{pattern}", f"Branches are named `{pattern}`", fitting, len(own), project, min_names=MIN_BRANCHES
-    )
+    name, text = f"branch:{pattern}", f"Branches are named `{pattern}`"
+    return _make_convention(name, text, fitting, len(own), project, min_names=MIN_BRANCHES)
 
 
 def _find_branch_pattern(name: str) -> str:

@@ -366,11 +366,9 @@ def _find_moved(memories: Sequence[Memory], annotations: Annotations, previous: 
 
 def make_link(place: Place) -> str:
     """Returns the heading of a project on a theme's page: a link to its own page."""
-    return (
-        f"[{clean_link_text(place.root or place.name)}](../{place.path})"
-        if place.seq
-        else f"[{EVERYWHERE_HEADING}](../{USER})"
-    )
+    if not place.seq:
+        return f"[{EVERYWHERE_HEADING}](../{USER})"
+    return f"[{clean_link_text(place.root or place.name)}](../{place.path})"
 
 
 def find_linked_page(heading: str) -> str:
@@ -441,12 +439,9 @@ SPARE_BYTES = 100
 
 def build_index(pages: Sequence[Page], previous: Page = EMPTY_PAGE) -> Page:
     """Returns the index: one line for each common page within the host's limits, and what a person wrote there."""
-    items = [
-        Item(
-            text=f"[{clean_link_text(page.title)}]({page.path}): {page.head['description'].removeprefix(f'{page.title}: ')}"
-        )
-        for page in pages
-    ]
+    links = (f"[{clean_link_text(page.title)}]({page.path})" for page in pages)
+    abouts = (page.head["description"].removeprefix(f"{page.title}: ") for page in pages)
+    items = [Item(text=f"{link}: {about}") for link, about in zip(links, abouts, strict=True)]
 
     def build(shown: int) -> Page:
         hidden = len(items) - shown

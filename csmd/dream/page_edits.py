@@ -84,9 +84,8 @@ class EditTransaction:
         names = list_page_words(directory, path)
         calls = stored_pages.calls_naming(rows, names, inside=directory, since=page.row.at)
         # The latest tool call that may have written the page since csmd did.
-        self._call = next(
-            (call for call in calls if may_write(call.tool, call.text, call.cwd, directory=directory, path=path)), None
-        )
+        is_candidate = partial(may_write, directory=directory, path=path)
+        self._call = next((call for call in calls if is_candidate(call.tool, call.text, call.cwd)), None)
         self._is_theirs = self._call is None and not is_unwatched
         self._is_topic = path.startswith(markdown.TOPICS)
         topic_names = page.base.head.get("topics")

@@ -172,10 +172,8 @@ def derive_failure_facts(errors: Sequence[FailedCommand], project: int) -> list[
             if rule := _RULE.search(error.message):
                 broken[error.command][rule[1] or rule[2] or rule[3]] += error.failures
     fixes = (_describe_fix(error, project) for error in errors)
-    rules = (
-        _describe_broken_rules(command, broken[command], count_sessions(failed[command]), project)
-        for command in sorted(broken)
-    )
+    failed_sessions = {command: count_sessions(sources) for command, sources in failed.items()}
+    rules = (_describe_broken_rules(name, broken[name], failed_sessions[name], project) for name in sorted(broken))
     return [*filter(None, fixes), *filter(None, rules)]
 
 

@@ -126,12 +126,9 @@ def _read_elsewhere(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
     """Reads the memories of a scope's projects that could hold everywhere, without undone lifts."""
     undone = past_decisions.undone_lifts(rows, seqs)
     stated = [memory for memory in memories.by_seqs(rows, seqs).values() if memory.id not in undone]
+    may_hold = consolidation.may_hold_everywhere
     names = {seq: projects.name_of(rows, seq) for seq in {memory.project_seq for memory in stated}}
-    return {
-        memory.id: memory
-        for memory in stated
-        if consolidation.may_hold_everywhere(memory, project_name=names[memory.project_seq])
-    }
+    return {memory.id: memory for memory in stated if may_hold(memory, project_name=names[memory.project_seq])}
 
 
 def _list_alive(snapshot: Snapshot) -> list[int]:

@@ -88,6 +88,11 @@ class ThemeSources:
         min_members = MIN_SHARED_MEMORIES if self.is_shared(theme) else MIN_PROJECT_MEMORIES
         return len(theme.members) >= (MIN_KEPT_MEMORIES if theme.name in self.paged else min_members)
 
+    def may_have_page(self, theme: Theme) -> bool:
+        """Whether a topic has enough memories for a theme, possibly only after the theme was split."""
+        is_split = bool(self.parts_of(theme.name)) and len(theme.members) >= MIN_KEPT_MEMORIES
+        return is_split or self.is_recurring(theme)
+
     def deserves_page(self, theme: Theme) -> bool:
         """Whether a theme has enough memories that are on no other page."""
         unlisted = sum(ident not in self.listed for ident in theme.members)
@@ -134,11 +139,7 @@ def choose_themes(sources: ThemeSources) -> list[Theme]:
     A merged theme keeps the name of the one that has a page, else of the larger one.
     """
     names = {*sources.tagged, *(name for name in sources.paged if ": " not in name)}
-    themes = [
-        theme
-        for theme in map(sources.theme, names)
-        if sources.is_recurring(theme) or (sources.parts_of(theme.name) and len(theme.members) >= MIN_KEPT_MEMORIES)
-    ]
+    themes = [theme for theme in map(sources.theme, names) if sources.may_have_page(theme)]
 
     def rank(theme: Theme) -> tuple[bool, int, str]:
         return theme.name not in sources.paged, -len(theme.members), theme.name

@@ -66,11 +66,8 @@ def relate_session(store: Store, session: SessionBehind, *, now: str) -> int:
 
 def recheck_sessions(store: Store, *, now: str) -> int:
     """Relates the sessions of the next new memories again; returns the number of memories, 0 if none wait."""
-    new = store.read(
-        lambda rows: failure_link_rows.list_memories_after(
-            rows, cursors.read_cursor(rows, STAGE, "memories"), limit=BATCH
-        )
-    )
+    position = store.read(lambda rows: cursors.read_cursor(rows, STAGE, "memories"))
+    new = store.read(lambda rows: failure_link_rows.list_memories_after(rows, position, limit=BATCH))
     if not new:
         return 0
     for ident, last in {session: memory for memory, session in new}.items():

@@ -41,10 +41,8 @@ def plan_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int], b
     if verdict.is_same:
         return duplicates.describe_restatement(into, memory, verdict.reason)
     if not by_person:
-        raise BadInput(
-            f"{memory.id} and {into.id} do not say the same: {verdict.reason}",
-            hint=f"ask a person to type: csmd pipeline merge {memory.id} {into.id}",
-        )
+        what = f"{memory.id} and {into.id} do not say the same: {verdict.reason}"
+        raise BadInput(what, hint=f"ask a person to type: csmd pipeline merge {memory.id} {into.id}")
     return replace(duplicates.describe_duplicate(into, memory, Likeness(0.0, exact=False)), reason="a person says so")
 
 
@@ -114,10 +112,8 @@ def undo(rows: Rows, memory: Memory, *, now: str, by_person: bool) -> Memory:
     if changes is None or into is None:
         raise BadInput(f"{memory.id} was neither merged nor archived", hint=f"csmd show {memory.id}")
     if not into.is_alive:
-        raise BadInput(
-            f"{into.id}, into which {memory.id} was merged, is archived or superseded",
-            hint=f"csmd pipeline merge --undo {into.id}",
-        )
+        what = f"{into.id}, into which {memory.id} was merged, is archived or superseded"
+        raise BadInput(what, hint=f"csmd pipeline merge --undo {into.id}")
     merged, absorption = changes
     _check_may_undo(memory, merged, by_person=by_person)
     after, _, *uuids = absorption.after.split()

@@ -261,10 +261,8 @@ def supersede(
     while after is not None and after.id not in seen:
         seen.add(after.id)
         if after.id == old.id:
-            raise BadInput(
-                f"{new.id} cannot supersede {old.id}: they are the same, or {old.id} already supersedes it",
-                hint="name the older memory first, then the newer one",
-            )
+            what = f"{new.id} cannot supersede {old.id}: they are the same, or {old.id} already supersedes it"
+            raise BadInput(what, hint="name the older memory first, then the newer one")
         after = memories.by_id(rows, after.superseded_by) if after.superseded_by else None
     change = belief_changes.latest_change(rows, old.id)
     if change is not None:

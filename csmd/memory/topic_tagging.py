@@ -75,6 +75,11 @@ class _Subject:
     thing: int = 0
     deed: int = 0
 
+    @property
+    def name(self) -> str:
+        """The most frequent spelling, the shortest of several."""
+        return min(self.written, key=lambda written: (-self.written[written], len(written), written))
+
 
 def choose_tags(memories: Sequence[TaggableMemory]) -> list[Tag]:
     """Tags each memory of a project with at most MAX_TAGS topics, the best first; in order of memories."""
@@ -97,11 +102,8 @@ def choose_tags(memories: Sequence[TaggableMemory]) -> list[Tag]:
             del scores[key]
     chosen = {seq: _choose_best(keys, scores) for seq, keys in keys_of.items()}
     best_score = max(scores.values(), default=1.0)
-    return [
-        Tag(seq, _choose_name(by_key[key]), round(scores[key] / best_score, 3))
-        for seq, keys in sorted(chosen.items())
-        for key in keys
-    ]
+    tags = ((seq, key) for seq, keys in sorted(chosen.items()) for key in keys)
+    return [Tag(seq, by_key[key].name, round(scores[key] / best_score, 3)) for seq, key in tags]
 
 
 def _count_subjects(memories: Sequence[TaggableMemory]) -> tuple[dict[Key, _Subject], dict[int, list[Key]]]:
@@ -168,11 +170,6 @@ def _is_thing(key: Key, subject: _Subject, total: int, sessions: int) -> bool:
     least_memories = 2 * _compute_minimum(total) - 1 if is_word else _compute_minimum(total)
     is_usual = count >= least_memories and len(subject.things) >= least_sessions
     return is_usual and subject.thing >= MIN_THINGS_PER_DEED * subject.deed
-
-
-def _choose_name(subject: _Subject) -> str:
-    """Returns the most frequent spelling of a subject, the shortest of several."""
-    return min(subject.written, key=lambda written: (-subject.written[written], len(written), written))
 
 
 def _drop_covered(by_key: dict[Key, _Subject], scores: Mapping[Key, float]) -> list[Key]:

@@ -45,10 +45,8 @@ def undo_answer(rows: Rows, answer: ChangeSet, *, now: str, key: bytes) -> str:
     A candidate that was settled otherwise since stays as it is. Returns the text of the first memory that it touched.
     """
     if answer.kind == FORGET and not answer.undone_at:
-        raise CsmdError(
-            f"{answer.item} was forgotten for good and cannot be restored",
-            hint="`csmd remember` states it again, `csmd undo ID` undoes another answer",
-        )
+        hint = "`csmd remember` states it again, `csmd undo ID` undoes another answer"
+        raise CsmdError(f"{answer.item} was forgotten for good and cannot be restored", hint=hint)
     changed = journal.changed_rows(rows, answer.seq)
     if answer.undone_at or not changed:
         reason = "it is undone already" if answer.undone_at else "its memories were purged or forgotten since"
@@ -61,10 +59,8 @@ def undo_answer(rows: Rows, answer: ChangeSet, *, now: str, key: bytes) -> str:
             reasons[was.item] = ""
     for row in changed:
         if not row.was.is_candidate and (reason_to_stay := reasons[row.was.item]):
-            raise CsmdError(
-                f"the answer {answer.id} cannot be undone: {row.was.item}: {reason_to_stay}",
-                hint=f"csmd show {row.was.item}",
-            )
+            what = f"the answer {answer.id} cannot be undone: {row.was.item}: {reason_to_stay}"
+            raise CsmdError(what, hint=f"csmd show {row.was.item}")
     _restore(rows, [row for row in changed if not reasons[row.was.item]], now=now)
     journal.mark_undone(rows, answer, now=now)
     for was in before:
