@@ -115,10 +115,10 @@ def _update_warnings(store: Store, now: str) -> int:
     drifts = store.read(_find_drifts)
 
     def write(rows: Rows) -> None:
-        for project, of_project in drifts:
+        for project, project_drifts in drifts:
             queued = candidates.waiting(rows, projects=[project])
             waiting = {warning.fingerprint: warning for warning in queued if warning.source == SOURCE}
-            for warning in (_to_candidate(project, drift, now) for drift in of_project):
+            for warning in (_to_candidate(project, drift, now) for drift in project_drifts):
                 stored = waiting.pop(warning.fingerprint, None)
                 if stored and stored.text == warning.text and {*warning.evidence} <= {*stored.evidence}:
                     continue  # the same warning waits already
@@ -148,5 +148,5 @@ def _to_candidate(project: int, drift: Drift, now: str) -> Candidate:
         reason=f"chance alone would make this once in {round(1 / max(drift.chance, 0.0001))} (Fisher's exact test)",
         confidence=round(1 - drift.chance, 2), created_at=now, updated_at=now, reinforcement=len(drift.against),
         status="needs_review",
-        evidence=tuple(Evidence(uuid=each.uuid, session_id=each.session_id, at=each.at) for each in drift.against),
+        evidence=tuple(Evidence(uuid=end.uuid, session_id=end.session_id, at=end.at) for end in drift.against),
     )  # fmt: skip

@@ -83,7 +83,7 @@ def _answer_import(
     answer = ""
     for begin in range(0, len(pending.waiting), review_answers.ANSWER_BATCH):
         idents = pending.waiting[begin : begin + review_answers.ANSWER_BATCH]
-        write = partial(review_answers.record_import_answer, idents=idents, answer=reply, item=pending.id)
+        write = partial(review_answers.record_import_answer, memory_ids=idents, answer=reply, item=pending.id)
         answer = ctx.store.write(write).id
         yield
     if verb == "drop":
