@@ -90,6 +90,9 @@ class CategoryRule(NamedTuple):
     high: float
 
 
+#: Least confidence of a new correction, whatever its category.
+MIN_CORRECTION_CONFIDENCE = 0.6
+
 CATEGORIES: dict[Category, CategoryRule] = {
     "preference": CategoryRule("behavioral", "preference", "user", "durable", 0.70, 1.00),
     "fact": CategoryRule("epistemic", "repo", "project", "durable", 0.80, 1.00),

@@ -119,27 +119,31 @@ def store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
 def new_databases_are_copies() -> Iterator[None]:
     """Gives a new database its tables by a copy of one that was migrated: to migrate costs more than most tests do.
 
-    Only csmd's own migrations, and not where a test has a disk of its own; tests/store/test_migrate.py does without.
+    Only csmd's own migrations, and not where a test has a disk of its own; tests/store/test_schema_migrations.py does without.
     """
-    from csmd.store import migrate, sqlite
+    from csmd.store import cipher, schema_migrations, sqlite
 
-    migrated, shipped, kept = migrate.migrate, migrate.FOLDER, sqlite.connect(Path(":memory:"), readonly=False)
+    migrated, shipped, kept = (
+        schema_migrations.migrate,
+        schema_migrations.FOLDER,
+        sqlite.connect(Path(":memory:"), readonly=False),
+    )
     migrated(sqlite.Rows(kept), now="")
 
     @functools.wraps(migrated)
     def copied(rows: sqlite.Rows, *, now: str, backup: Path | None = None) -> list[str]:
         is_new = not rows.value("select count(*) from sqlite_schema")
-        is_usual = shipped == migrate.FOLDER and rows.connection.open_vfs == kept.open_vfs
-        if not is_new or not is_usual or sqlite.encrypts_new():
+        is_usual = shipped == schema_migrations.FOLDER and rows.connection.open_vfs == kept.open_vfs
+        if not is_new or not is_usual or cipher.encrypts_new():
             return migrated(rows, now=now, backup=backup)
         with rows.connection.backup("main", kept, "main") as copy:
             copy.step()
         rows.run("update migrations set applied_at = :now", now=now)
-        return migrate.list_applied(rows)
+        return schema_migrations.list_applied(rows)
 
-    migrate.migrate = copied
+    schema_migrations.migrate = copied
     yield
-    migrate.migrate = migrated
+    schema_migrations.migrate = migrated
     kept.close()
 
 

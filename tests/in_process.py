@@ -15,8 +15,8 @@ from csmd.config import child_environment
 from csmd.daemon.context import now_iso
 from csmd.daemon.jobs import Background
 from csmd.daemon.server import Server, call_tool
-from csmd.embedding import models
-from csmd.embedding.models import Embedder
+from csmd.embedding import installed_models
+from csmd.embedding.worker_client import Embedder
 from csmd.store import files
 from csmd.store.core import Store, run_to_end
 from csmd.tools.declaration import ToolContext
@@ -71,7 +71,7 @@ def parts(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parts]:
     for folder in (paths.home, paths.run_dir, paths.spool, paths.models):
         files.make_private(folder)
     store = Store(paths.database, now=now_iso())
-    installed = models.installed_model(paths.models, config.settings.embed_model)
+    installed = installed_models.installed_model(paths.models, config.settings.embed_model)
     embedder = Embedder(installed, idle_s=60, environment=child_environment())
     background = Background(store, config, embedder)
     tools = background.tool_context(lambda rows, own: {})

@@ -119,8 +119,9 @@ ONLY_IN = {
     "huggingface_hub": {"embedding.worker"},
     "apsw": {
         "store.sqlite",
+        "store.cipher",
         "store.core",
-        "store.migrate",
+        "store.schema_migrations",
         "store.backup",
         "store.recovery",
         "store.sql_views",

@@ -25,7 +25,7 @@ from csmd.daemon import alarms, injection, run, server
 from csmd.hosts import adapter
 from csmd.hosts.claude import registration
 from csmd.installer import plan, service
-from csmd.store import migrate, text_columns
+from csmd.store import schema_migrations, text_columns
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -256,7 +256,7 @@ def test_the_deadlines_in_the_documents_are_those_of_the_code() -> None:
 @pytest.mark.invariant("The documents list what the code has")
 def test_every_table_of_the_store_is_documented_with_what_holds_text() -> None:
     made = {"migrations"}
-    for _, sql in migrate.list_migrations():
+    for _, sql in schema_migrations.list_migrations():
         made |= set(re.findall(r"^create table (\w+)", sql, re.MULTILINE))
         made -= set(re.findall(r"^drop table (\w+)", sql, re.MULTILINE))
     rows = table(ROOT / "docs" / "storage.md", "table", columns=3)

@@ -2,7 +2,7 @@
 
     python -m csmd.curator.endpoint MODEL_DIR --idle-s 300
 
-MODEL_DIR holds what csmd.embedding.models.write_endpoint wrote.
+MODEL_DIR holds what csmd.embedding.installed_models.write_endpoint wrote.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from csmd.curator import calls
 from csmd.curator.contract import ProviderFailed
 from csmd.curator.process import Order, Vectors
-from csmd.embedding import models, worker
+from csmd.embedding import installed_models, worker
 from csmd.errors import BadInput
 from csmd.privacy.redaction import redact
 
@@ -64,7 +64,7 @@ def quantise(vector: Sequence[float]) -> bytes:
 def main(folder: Path, idle_s: float) -> int:
     """Serves on standard input and output; returns the exit code."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ^C reaches the whole terminal; the end of stdin ends the worker
-    spec = models.read_endpoint(folder)
+    spec = installed_models.read_endpoint(folder)
     dim = int(spec.pop("dim"))
     encoder = EndpointEncoder(Order(**spec, timeout_s=TIMEOUT_S), dim)
     try:

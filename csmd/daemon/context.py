@@ -20,18 +20,18 @@ from csmd.capture.transcript_listing import ListedTranscript
 from csmd.config import Config
 from csmd.conversation import Event
 from csmd.daemon import logs
-from csmd.embedding import models
-from csmd.embedding.models import Embedder
+from csmd.embedding import installed_models
+from csmd.embedding.worker_client import Embedder
 from csmd.errors import CsmdError, StoreError
 from csmd.exclusions import Excludes, PauseFile
 from csmd.hosts import adapters
 from csmd.paths import is_directory, is_file
 from csmd.privacy.redaction import read_rule_state
 from csmd.recall import hybrid_search
-from csmd.store import files, lookup_log
+from csmd.store import files, telemetry_rows
 from csmd.store.core import Store
 from csmd.store.cursors import SessionBehind
-from csmd.store.lookup_log import Composition, Lookup
+from csmd.store.telemetry_rows import Composition, Lookup
 from csmd.text import tokens
 from csmd.text.display import amount
 
@@ -258,7 +258,7 @@ class LookupLog:
         if not composed and not recalled:
             return False
         before, key = iso_before(KEEP_LOOKUPS_S), self._store.hash_key
-        self._store.write(lambda rows: lookup_log.add_lookups(rows, composed, recalled, before=before, key=key))
+        self._store.write(lambda rows: telemetry_rows.add_records(rows, [*composed, *recalled], before=before, key=key))
         written = {id(note) for note in (*composed, *recalled)}
         with self._lock:
             self._composed = deque((note for note in self._composed if id(note) not in written), MAX_UNWRITTEN)
@@ -516,8 +516,8 @@ class Context:
 
     def model_name(self) -> str | None:
         """Returns the identity of the embedding model in use; None if there is none."""
-        directory = models.installed_model(self.config.paths.models, self.config.settings.embed_model)
-        return None if directory is None else models.model_identity(directory)
+        directory = installed_models.installed_model(self.config.paths.models, self.config.settings.embed_model)
+        return None if directory is None else installed_models.model_identity(directory)
 
     def query_vector(self, *, deadline_s: float, start: bool) -> hybrid_search.Embed | None:
         """Returns the function that embeds a query; None if no model is installed."""

@@ -23,7 +23,7 @@ from csmd.daemon.instance import load_configuration, run_explained
 from csmd.daemon.repair import open_work_directory
 from csmd.errors import BadInput, CsmdError, Damaged, KeyMissing, StoreError
 from csmd.paths import Paths, is_file
-from csmd.store import backup, files, integrity, keys, purge_files, sqlite
+from csmd.store import backup, cipher, files, integrity, keys, purge_files
 
 _SIDECARS = backup.DATABASE_SUFFIXES[1:]
 
@@ -41,29 +41,29 @@ def list_copies(paths: Paths) -> list[Path]:
 def prepare(config: Config, place: str) -> dict[str, Any]:
     """Makes the key of a home and stores it in `place`; the recovery key is "" if it was made and shown before."""
     home = config.paths.home
-    sqlite.require_cipher()
+    cipher.require_cipher()
     if (record := keys.read_record(home)) is not None:
         keys.fetch_key(record)
-        return {"place": record.place, "digest": record.digest, "recovery_key": ""}
-    in_file = None if place == keys.KEYRING else keys.key_in_file(place)
+        return {"place": record.location, "digest": record.digest, "recovery_key": ""}
+    in_file = None if place == keys.KEYRING else keys.read_key_file(place)
     key = in_file or os.urandom(keys.KEY_BYTES)
     record = keys.store_key(key, place, home)
     damaged = [str(path) for path in list_copies(config.paths) if path.parent.name.startswith("damaged-")]
-    return {"place": place, "digest": record.digest, "recovery_key": keys.to_text(key), "damaged": damaged}
+    return {"place": place, "digest": record.digest, "recovery_key": keys.format_key(key), "damaged": damaged}
 
 
-def switch(config: Config, chosen: keys.Record | None) -> dict[str, Any]:
+def switch(config: Config, chosen: keys.EncryptionRecord | None) -> dict[str, Any]:
     """Encrypts the database and every copy with the key of `chosen`, or of the home's record; None decrypts them."""
     paths, wanted = config.paths, chosen is not None
     with open_work_directory(config) as work_directory:
         record = keys.read_record(paths.home) or chosen
         if record is None:
             return {"state": "off", "converted": [], "removed": [], "left": []}
-        sqlite.require_cipher()
+        cipher.require_cipher()
         key = keys.fetch_key(record)
-        keys.write_record(paths.home, record._replace(wanted=wanted))
-        sqlite.use_key(key, for_new=wanted)
-        report: dict[str, Any] = {"converted": [], "removed": [], "left": [], "place": record.place}
+        keys.write_record(paths.home, record._replace(encrypts_new_files=wanted))
+        cipher.use_key(key, for_new=wanted)
+        report: dict[str, Any] = {"converted": [], "removed": [], "left": [], "place": record.location}
         if _needs_conversion(paths.database, wanted):
             new = files.make_private(work_directory / "new") / paths.database.name
             backup.convert(paths.database, new, encrypted=wanted)
@@ -87,7 +87,7 @@ def _is_database(path: Path) -> bool:
 
 def _needs_conversion(path: Path, wanted: bool) -> bool:
     """Whether a database exists and is not yet encrypted or plain as wanted."""
-    return _is_database(path) and sqlite.is_encrypted_file(path) != wanted
+    return _is_database(path) and cipher.is_encrypted_file(path) != wanted
 
 
 def _convert_copy(path: Path, new: Path, wanted: bool) -> str:
@@ -114,45 +114,48 @@ def describe_encryption(config: Config) -> dict[str, Any]:
     paths = config.paths
     record = keys.read_record(paths.home)
     databases = [path for path in (paths.database, *list_copies(paths)) if _is_database(path)]
-    plain = [str(path) for path in databases if not sqlite.is_encrypted_file(path)]
+    plain = [str(path) for path in databases if not cipher.is_encrypted_file(path)]
     key_missing, hint = "", ""
     if record is not None:
         try:
             keys.fetch_key(record)
         except KeyMissing as error:
             key_missing, hint = error.what, error.hint
-    is_on, is_off = record is not None and record.wanted and not plain, record is None and len(plain) == len(databases)
+    is_on, is_off = (
+        record is not None and record.encrypts_new_files and not plain,
+        record is None and len(plain) == len(databases),
+    )
     return {
-        "cipher": sqlite.cipher_library(), "state": "on" if is_on else "off" if is_off else "unfinished",
-        "place": record.place if record else "", "key_missing": key_missing, "hint": hint, "plain": plain,
+        "cipher": cipher.cipher_library(), "state": "on" if is_on else "off" if is_off else "unfinished",
+        "place": record.location if record else "", "key_missing": key_missing, "hint": hint, "plain": plain,
         "encrypted": [str(path) for path in databases if str(path) not in plain],
     }  # fmt: skip
 
 
 def recover(config: Config, place: str, typed: str) -> dict[str, Any]:
     """Stores a recovery key in `place`, by default where it was; BadInput for another home's."""
-    paths, key = config.paths, keys.from_text(typed)
+    paths, key = config.paths, keys.parse_key(typed)
     record = keys.read_record(paths.home)
     if key is None:
         raise BadInput("this is not a recovery key: a letter or a group is wrong", hint="type its 14 groups again")
-    if record is not None and record.digest != keys.digest_of(key):
+    if record is not None and record.digest != keys.digest_key(key):
         raise BadInput("this key belongs to another home", hint="use the key that `csmd encrypt on` showed here")
     if record is None:
-        sqlite.require_cipher()
-        sqlite.use_key(key)
+        cipher.require_cipher()
+        cipher.use_key(key)
         try:
             backup.examine(paths.database)
         except Damaged as error:
             raise BadInput("this key does not open the database", hint="use the key of this home") from error
-    new = keys.store_key(key, place or (record.place if record else keys.KEYRING), paths.home)
-    keys.write_record(paths.home, new._replace(wanted=record.wanted if record else True))
-    return {"place": new.place}
+    new = keys.store_key(key, place or (record.location if record else keys.KEYRING), paths.home)
+    keys.write_record(paths.home, new._replace(encrypts_new_files=record.encrypts_new_files if record else True))
+    return {"place": new.location}
 
 
 def _read_key(config: Config) -> dict[str, str]:
     try:
         record = keys.read_record(config.paths.home)
-        return {"key": keys.to_text(keys.fetch_key(record))} if record else {}
+        return {"key": keys.format_key(keys.fetch_key(record))} if record else {}
     except CsmdError as error:
         return {"what": error.what, "hint": error.hint}
 
@@ -169,7 +172,7 @@ def main(arguments: list[str]) -> int:
         if verb == "prepare":
             report = prepare(config, *rest)
         elif verb in ("on", "off"):
-            report = switch(config, keys.Record(rest[0], rest[1]) if verb == "on" else None)
+            report = switch(config, keys.EncryptionRecord(rest[0], rest[1]) if verb == "on" else None)
         elif verb == "recover":
             report = recover(config, rest[0], sys.stdin.read())
         else:

@@ -85,7 +85,7 @@ def compose_injection(rows: Rows, context: Context, event: Event, left_s: float)
     if start is None:
         return injection
     try:
-        with rows.within(rows.share(START_TIMEOUT_S, part=START_SHARE)):
+        with rows.deadline(rows.limit_seconds(START_TIMEOUT_S, part=START_SHARE)):
             extended_injection = replace(injection, start=compose_logged(replace(start, at=event.at), event_brief)[0])
     except DeadlineExceeded:  # the prompt's own answer does not wait for what was too slow before
         return injection

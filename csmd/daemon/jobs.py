@@ -29,7 +29,7 @@ from csmd.daemon.page_reader import PageReader
 from csmd.daemon.stages import Stages
 from csmd.daemon.tasks import SECRETS_CHECK_S, Tasks
 from csmd.daemon.team_exchange import TeamExchange
-from csmd.embedding.models import Embedder
+from csmd.embedding.worker_client import Embedder
 from csmd.hosts import adapters
 from csmd.paths import is_there
 from csmd.store import client_versions, files, fulltext

@@ -14,7 +14,7 @@ from csmd.curator.contract import Question
 from csmd.curator.process import ProcessProvider, build_command
 from csmd.daemon.context import Context, Task, Work, now_iso
 from csmd.daemon.task_steps import run_in_thread
-from csmd.embedding import models
+from csmd.embedding import installed_models
 from csmd.errors import BadInput
 from csmd.store import ledger, provider_rows
 from csmd.store.sqlite import Rows
@@ -73,8 +73,8 @@ def use_for_vectors(context: Context, task: Task) -> Work:
     vectors = yield from run_in_thread(lambda: provider.embed(model, ["a first text"], timeout_s=spending.TIMEOUT_S))
     row, dim, folder = provider.row, len(vectors.vectors[0]), context.config.paths.models
     endpoint = {"provider": name, "place": row.place, "model": model, "key_from": row.key_from, "dim": dim}
-    models.write_endpoint(folder, f"{name}/{model}", endpoint)
-    models.choose_model(folder, "")
+    installed_models.write_endpoint(folder, f"{name}/{model}", endpoint)
+    installed_models.choose_model(folder, "")
     _write_ledger(context, f"{name}/{model}", vectors.tokens_in, is_estimated=vectors.is_estimated)
     return {"model": f"{name}/{model}", "dim": dim}
 
@@ -83,13 +83,13 @@ def build_endpoint_command(folder: Path, *, idle_s: float) -> tuple[list[str], d
     """Returns the command and the environment of a worker that gets its vectors from an endpoint."""
     return build_command(
         "csmd.curator.endpoint", str(folder), "--idle-s", str(idle_s), is_managed=started_by() == "systemd",
-        key_from=str(models.read_endpoint(folder)["key_from"]),
+        key_from=str(installed_models.read_endpoint(folder)["key_from"]),
     )  # fmt: skip
 
 
 def book_pending_vectors(context: Context) -> bool:
     """Books the tokens sent for vectors since the last call; False if none."""
-    if tokens := context.embedder.take_sent():
+    if tokens := context.embedder.take_sent_tokens():
         _write_ledger(context, (context.model_name() or "").partition("@")[0], tokens, is_estimated=True)
     return tokens > 0
 

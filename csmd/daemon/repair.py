@@ -27,7 +27,7 @@ from csmd.errors import BadInput, Damaged, StoreError
 from csmd.exclusions import PauseFile
 from csmd.paths import file_of_transcript
 from csmd.privacy.redaction import choose_words
-from csmd.store import activity, backup, files, integrity, migrate, recovery, search, sqlite
+from csmd.store import activity, backup, files, integrity, recovery, schema_migrations, search, sqlite
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
@@ -98,10 +98,10 @@ def _salvage(config: Config, damaged_file: Path, new: Path) -> _Salvage:
     with ExitStack() as stack:
         backup_path = backup.find_newest_sound(config.paths.database)
         readable = recovery.open_damaged(damaged_file, sound=backup_path) if damaged_file.is_file() else None
-        if readable and migrate.is_at_last_legacy_migration(Rows(readable)):
+        if readable and schema_migrations.is_at_last_legacy_migration(Rows(readable)):
             # The answers and dreams of an earlier version are in tables that later versions dropped.
             readable.close()
-            if not migrate.migrate_copy(damaged_file, now=now_iso()):
+            if not schema_migrations.migrate_copy(damaged_file, now=now_iso()):
                 lost.append("answers and dreams of an earlier version could not be carried over")
             readable = recovery.open_damaged(damaged_file, sound=None)
         damaged = Rows(stack.enter_context(closing(readable))) if readable else None
@@ -156,11 +156,11 @@ def _replay_transcripts(
 def _open_backup(backup_path: Path, work_directory: Path) -> Iterator[Rows]:
     """Opens a backup, or an upgraded copy of one from an earlier version."""
     with sqlite.open_rows(backup_path, readonly=True) as rows:
-        if not migrate.is_at_last_legacy_migration(rows):
+        if not schema_migrations.is_at_last_legacy_migration(rows):
             yield rows
             return
     copy = _copy_database(backup_path, work_directory / "backup")
-    migrate.migrate_copy(copy, now=now_iso())
+    schema_migrations.migrate_copy(copy, now=now_iso())
     with sqlite.open_rows(copy, readonly=True) as rows:
         yield rows
 

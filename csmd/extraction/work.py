@@ -269,7 +269,9 @@ def _find_reason(body: str) -> str:
     stated = [
         text for paragraph in paragraphs for line in read_prose_lines(paragraph) for text in split_sentences(line)
     ]
-    reasons = (text for text in stated if clauses.read(text).reasons or sentence.has("sure_cause", "en", text))
+    reasons = (
+        text for text in stated if clauses.read_statement(text).reasons or sentence.has("sure_cause", "en", text)
+    )
     return next((text for text in reasons if _BEFORE.isdisjoint(words_of(text))), "")
 
 

@@ -11,12 +11,20 @@ from csmd.knowledge import Memory
 from csmd.text import dates
 from csmd.text.display import amount, said_by
 from csmd.text.similarity import MIN_SURE
-from csmd.vocabulary import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Tier
+from csmd.vocabulary import (
+    CATEGORIES,
+    DECAY_HORIZON_DAYS,
+    MIN_CORRECTION_CONFIDENCE,
+    NEVER,
+    Attention,
+    Category,
+    Decay,
+    Gate,
+    Tier,
+)
 
 #: Confidence that one confirmation adds.
 CONFIRMATION_STEP = 0.05
-#: Least confidence of a correction.
-MIN_CORRECTION = 0.6
 #: A memory above this confidence is HOT.
 HOT_ABOVE = 0.7
 #: A memory above this confidence is WARM.
@@ -50,7 +58,7 @@ def clamp(confidence: float, category: Category, gate: Gate) -> float:
 
 
 def _lowest(category: Category, gate: Gate) -> float:
-    return MIN_CORRECTION if gate == "correction" else CATEGORIES[category].low
+    return MIN_CORRECTION_CONFIDENCE if gate == "correction" else CATEGORIES[category].low
 
 
 def confirm(confidence: float, *, pinned: bool) -> float:

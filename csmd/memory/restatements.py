@@ -10,7 +10,7 @@ from __future__ import annotations
 from csmd.knowledge import Memory
 from csmd.memory import duplicates, supersession, upkeep
 from csmd.memory.duplicates import PAIR_KINDS, Finding
-from csmd.store import belief_changes, cursors, memories, near_memories, upkeep_queries, vectors
+from csmd.store import belief_changes, cursors, memories, memory_upkeep, near_memories, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import restatement
@@ -40,7 +40,7 @@ def _find_next(rows: Rows, model: str) -> tuple[list[Memory], list[Finding]]:
     """Returns the next memories with vectors, up to the first to be merged, and its merge."""
     reached = vectors.embedded_up_to(rows, "memory", vectors.find_model(rows, model))
     start = max(cursors.read_cursor(rows, STAGE, "memories"), reached - MAX_NEW)
-    new = [memory for memory in upkeep_queries.memories_past(rows, start, limit=BATCH) if memory.seq <= reached]
+    new = [memory for memory in memory_upkeep.list_memories_after(rows, start, limit=BATCH) if memory.seq <= reached]
     for index, memory in enumerate(new, 1):
         if finding := _find_restated(rows, memory):
             return new[:index], [finding]  # the rest is compared with what the merge leaves
@@ -71,5 +71,5 @@ def _is_separated(rows: Rows, memory: Memory, other: Memory) -> bool:
     if any(change.undone_at for ident, into in pairs for change in belief_changes.merges_of(rows, ident, into)):
         return True
     fingerprint = " ".join(sorted((memory.id, other.id)))
-    dropped = upkeep_queries.dropped_pairs(rows)
+    dropped = memory_upkeep.list_dropped(rows)
     return any((memory.project_seq, kind, fingerprint) in dropped for kind in PAIR_KINDS)

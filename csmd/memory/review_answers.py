@@ -23,7 +23,6 @@ from csmd.store import (
     memories,
     memory_deletion,
     tombstones,
-    upkeep_queries,
 )
 from csmd.store.journal import ChangeSet
 from csmd.store.sqlite import Rows
@@ -365,7 +364,7 @@ def read_imports(rows: Rows, project_seqs: Sequence[int] | None, *, since: str) 
 
     `since` is the oldest time of a memory that waits.
     """
-    seqs = upkeep_queries.memories_to_review(
+    seqs = memories.list_review_seqs(
         rows, projects=project_seqs, below=MIN_UNREVIEWED_CONFIDENCE, since=since, limit=MAX_IMPORTED
     )
     imports: dict[str, Import] = {}

@@ -13,7 +13,7 @@ from csmd.knowledge import Candidate, Evidence
 from csmd.memory import session_links, work_outcomes
 from csmd.memory.session_links import Link, SessionFacts
 from csmd.memory.work_outcomes import DigestItem, Drift, StoredEnding, WorkEnding
-from csmd.store import candidates, cursors, digests, outcome_rows, projects, session_link_rows
+from csmd.store import candidates, cursors, digests, projects, session_link_rows, work_outcome_rows
 from csmd.store.core import Store
 from csmd.store.digests import RECOUNT_SUBJECT, SELF_STAGE
 from csmd.store.session_link_rows import Behind
@@ -49,7 +49,7 @@ def step(store: Store, *, now: str) -> int:
 
 def _save(rows: Rows, new: Sequence[Behind], evaluation: _Evaluation) -> None:
     for session, endings, at in evaluation.endings:
-        outcome_rows.replace_outcomes(rows, session, endings, at=at)
+        work_outcome_rows.replace_outcomes(rows, session, endings, at=at)
     for session, links in evaluation.links:
         session_link_rows.replace_links(rows, session, links, LINK_KINDS)
     for session_behind in new:
@@ -135,8 +135,10 @@ def _update_warnings(store: Store, now: str) -> int:
 def _find_drifts(rows: Rows) -> list[tuple[int, list[Drift]]]:
     """Returns (project, its drifts) of each project with endings or warnings."""
     drifts = []
-    for project in sorted({*outcome_rows.projects_with_outcomes(rows), *outcome_rows.projects_with_warning(rows)}):
-        endings = [StoredEnding(*row) for row in outcome_rows.read_outcomes(rows, projects=[project])]
+    for project in sorted(
+        {*work_outcome_rows.list_projects_with_outcomes(rows), *candidates.list_projects_with_warning(rows)}
+    ):
+        endings = [StoredEnding(*row) for row in work_outcome_rows.read_outcomes(rows, projects=[project])]
         drifts.append((project, work_outcomes.find_drifts(endings)))
     return drifts
 

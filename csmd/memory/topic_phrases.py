@@ -7,14 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from csmd import data
-from csmd.text import clauses, tokens
-from csmd.text.clauses import WEAK
+from csmd.text import clauses, phrases, tokens
 from csmd.text.tokens import STOP_WORDS, TURNING_WORDS
 
 _WORDS = data.word_table("topic_words.txt")
 #: Words that end a phrase.
 BREAKS = (
-    STOP_WORDS | TURNING_WORDS | WEAK - {"work"} | _WORDS["adverb"] | _WORDS["verb"] - _WORDS["also_noun"]
+    STOP_WORDS
+    | TURNING_WORDS
+    | phrases.WORDS["weak"] - {"work"}
+    | _WORDS["adverb"]
+    | _WORDS["verb"] - _WORDS["also_noun"]
 ) - _WORDS["determiner"]
 #: Stems of words common in every project: they make a phrase only together with another word.
 _GENERIC_STEMS = frozenset(map(tokens.stem, _WORDS["generic"] | _WORDS["verb"]))
@@ -32,13 +35,13 @@ _TOKEN = re.compile(
     r"|[^\W\d_][\w]*(?:['\u2019-][^\W_]+)*)|(?P<mark>[^\s\w])"
 )
 #: Words before or after a noun that names a thing.
-_BEFORE_NOUN = (clauses.WAYS.keys() | {"of", "about", "without"}) - {"to", "as"}
+_BEFORE_NOUN = (clauses.PREPOSITIONS.keys() | {"of", "about", "without"}) - {"to", "as"}
 _AFTER_NOUN = clauses.COPULA | {"of", "has", "have", "must", "should"}
-_SENTENCE_ENDS = clauses.SENTENCE_ENDS | {"", "*", "-"}
+_SENTENCE_ENDS = phrases.SENTENCE_ENDS | {"", "*", "-"}
 #: Replaces a number.
 NUMBER_MARK = "#"
 #: Words before or after a verb.
-_BEFORE_VERB = clauses.WORDS["auxiliary"] | {NUMBER_MARK, "to", "i", "we", "you", "they", "it", "let's"}
+_BEFORE_VERB = phrases.WORDS["auxiliary"] | {NUMBER_MARK, "to", "i", "we", "you", "they", "it", "let's"}
 _AFTER_VERB = _WORDS["determiner"] | {"it", "them", "up", "down", "off", "out", "back"}
 #: Endings of adverbs and participles.
 _NON_NOUN_ENDINGS = ("ly", "ed")

@@ -9,9 +9,9 @@ from typing import Any
 from csmd.errors import CsmdError
 from csmd.memory import supersession
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import belief_changes, candidates, journal, memories, row_images, row_restore, tombstones
+from csmd.store import belief_changes, candidates, journal, memories, memory_snapshots, tombstones
 from csmd.store.journal import FORGET, ChangedRow, ChangeSet
-from csmd.store.row_images import Image
+from csmd.store.memory_snapshots import Snapshot
 from csmd.store.sqlite import Rows
 
 #: Columns that the use of a memory changes: it stays fresh for longer, and its statement stays.
@@ -85,13 +85,13 @@ def undo_action(rows: Rows, action: ChangeSet, *, now: str, key: bytes) -> bool:
 
 def _restore(rows: Rows, changed: Sequence[ChangedRow], *, now: str) -> None:
     """Restores the rows that are not restored yet; a memory that has been used since stays fresh for longer."""
-    current = {image.item: image for image in row_images.take_images(rows, [row.was.item for row in changed])}
+    current = {image.item: image for image in memory_snapshots.take_snapshots(rows, [row.was.item for row in changed])}
     pairs = []
     for _, before, after, *_ in changed:
         now_stored = current[before.item].content
         if now_stored == after.content or not is_restored(before.content, now_stored):
             pairs.append((before, after))
-    row_restore.restore(rows, pairs, at=now)
+    memory_snapshots.restore(rows, pairs, at=now)
     for was, then in pairs:
         memory, image = memories.by_id(rows, was.item), current[was.item]
         if memory is not None and was_used(then.content, image.content):
@@ -105,7 +105,7 @@ def _restore(rows: Rows, changed: Sequence[ChangedRow], *, now: str) -> None:
 def _find_reasons(rows: Rows, changed: Sequence[ChangedRow], *, key: bytes) -> dict[str, str]:
     """Maps the items of a change set to the reasons why they cannot be restored, "" if they can."""
     items = [row.was.item for row in changed]
-    current = {image.item: image.content for image in row_images.take_images(rows, items)}
+    current = {image.item: image.content for image in memory_snapshots.take_snapshots(rows, items)}
     reasons = {}
     for _, before, after, *_ in changed:
         obstacle = _find_obstacle(rows, before, together=items, key=key)
@@ -156,14 +156,14 @@ def keep_all_or_none(created: Mapping[str, str], changed: Mapping[str, str]) -> 
     return {ident: own_reason or reason for ident, own_reason in {**changed, **created}.items()}
 
 
-def _find_obstacle(rows: Rows, was: Image, *, together: Collection[str], key: bytes) -> str:
+def _find_obstacle(rows: Rows, was: Snapshot, *, together: Collection[str], key: bytes) -> str:
     """Returns the reason why a row cannot be restored with the other items `together`, or ""."""
     content = was.content
     if was.is_candidate:
-        if PURGED in was.text + "".join(was.more.values()):
+        if PURGED in was.text + "".join(was.details.values()):
             return PURGED_SINCE
         waited = bool(content) and content["status"] in candidates.WAITING
-        return ALREADY_WAITING if waited and candidates.is_waiting(rows, row_images.to_candidate(was)) else ""
+        return ALREADY_WAITING if waited and candidates.is_waiting(rows, memory_snapshots.to_candidate(was)) else ""
     if not content:
         represented = [other for other in belief_changes.represented_memories(rows, was.item) if other not in together]
         return f"it represents {represented[0]} since" if represented else ""

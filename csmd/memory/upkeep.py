@@ -13,7 +13,7 @@ from csmd.knowledge import Candidate, Evidence, Memory
 from csmd.memory import confidence, duplicates, merging, supersession
 from csmd.memory.duplicates import PAIR_KINDS, Finding, FindingKey
 from csmd.memory.supersession import quote
-from csmd.store import belief_changes, candidates, cursors, memories, projects, search, upkeep_queries, vectors
+from csmd.store import belief_changes, candidates, cursors, memories, memory_upkeep, projects, search, vectors
 from csmd.store.candidates import PAGE
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -105,7 +105,7 @@ def enqueue(rows: Rows, plan: Queueing, *, now: str) -> None:
 
 def settle_about(rows: Rows, memory: Memory, *, now: str) -> None:
     """Settles the candidates about a memory that no longer apply."""
-    waiting = upkeep_queries.about_memory(rows, memory.id)
+    waiting = memory_upkeep.list_candidates_about(rows, memory.id)
     _settle(rows, [candidate for candidate in waiting if not _still_applies(rows, candidate)], now=now)
 
 
@@ -140,9 +140,9 @@ def _find_defects(rows: Rows, checked: Sequence[Memory]) -> list[Finding]:
     after, upto = checked[0].seq - 1, checked[-1].seq
     by_id = {memory.id: memory for memory in checked}
     idents: dict[CandidateKind, list[str]] = {
-        "stale": upkeep_queries.memories_to_archive(rows, after=after, to=upto),
-        "missing_embedding": upkeep_queries.memories_without_vector(rows, after=after, to=upto),
-        "orphan": upkeep_queries.memories_without_turns(rows, after=after, to=upto),
+        "stale": memory_upkeep.list_expired_ids(rows, after=after, to=upto),
+        "missing_embedding": memory_upkeep.list_ids_without_vector(rows, after=after, to=upto),
+        "orphan": memory_upkeep.list_ids_without_turns(rows, after=after, to=upto),
     }
     return [_to_finding(kind, by_id[ident]) for kind in idents for ident in idents[kind] if ident in by_id]
 
@@ -190,13 +190,13 @@ def _plan_step(rows: Rows, now: str) -> tuple[int, Queueing, dict[str, int]]:
     """
     subjects = ("memories", "day", "sweep", "queue")
     positions = {subject: cursors.read_cursor(rows, SOURCE, subject) for subject in subjects}
-    new = upkeep_queries.memories_past(rows, positions["memories"], limit=BATCH)
+    new = memory_upkeep.list_memories_after(rows, positions["memories"], limit=BATCH)
     if new:
         return len(new), _plan_additions(rows, _find_duplicates_of(rows, new), now), {"memories": new[-1].seq}
     today = projects.active_day(rows, 0)
     if positions["day"] == today:
         return 0, Queueing(), {}
-    sweep = upkeep_queries.memories_past(rows, positions["sweep"], limit=SWEEP_BATCH)
+    sweep = memory_upkeep.list_memories_after(rows, positions["sweep"], limit=SWEEP_BATCH)
     if sweep:
         return len(sweep), _plan_additions(rows, _find_defects(rows, sweep), now), {"sweep": sweep[-1].seq}
     waiting = candidates.waiting_after(rows, positions["queue"], limit=RECHECK_BATCH)
@@ -208,7 +208,7 @@ def _plan_step(rows: Rows, now: str) -> tuple[int, Queueing, dict[str, int]]:
 
 def _find_duplicates_of(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
     """Finds the duplicates of new memories among those that share most words with each."""
-    dropped = upkeep_queries.dropped_pairs(rows)
+    dropped = memory_upkeep.list_dropped(rows)
     findings: list[Finding] = []
     for memory in new:
         everywhere = {memory.project_seq: projects.everywhere_of(rows, memory.project_seq)}
@@ -224,7 +224,7 @@ def _find_duplicates_of(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
 def _plan_additions(rows: Rows, findings: Sequence[Finding], now: str) -> Queueing:
     """Plans to add the findings that are not in the queue yet, without settling any."""
     waiting = _select_settleable(candidates.waiting_of(rows, [finding.key for finding in findings])) if findings else []
-    return replace(plan_queue(findings, waiting, dropped=upkeep_queries.dropped_pairs(rows), now=now), settle=())
+    return replace(plan_queue(findings, waiting, dropped=memory_upkeep.list_dropped(rows), now=now), settle=())
 
 
 # --- on request
@@ -234,11 +234,11 @@ def find_findings(
     rows: Rows, places: Sequence[int] | None, *, kinds: Collection[CandidateKind] = tuple(STATUS_OF_KIND)
 ) -> list[Finding]:
     """Finds the defects of some kinds in some projects (None: all), without pairs that a person rejected."""
-    checked = upkeep_queries.memories_of_places(rows, places)
+    checked = memory_upkeep.list_active_memories(rows, places)
     findings: list[Finding] = []
     if not PAIR_KINDS.isdisjoint(kinds):
         everywhere = {seq: projects.everywhere_of(rows, seq) for seq in {memory.project_seq for memory in checked}}
-        dropped = upkeep_queries.dropped_pairs(rows)
+        dropped = memory_upkeep.list_dropped(rows)
         findings += duplicates.find_duplicates(checked, everywhere=everywhere, dropped=dropped)
     if not PAIR_KINDS.issuperset(kinds):
         findings += _find_defects(rows, checked)
@@ -252,7 +252,7 @@ def plan_all(rows: Rows, places: Sequence[int] | None, *, now: str) -> Queueing:
     """
     waiting = _select_settleable(candidates.waiting(rows, projects=places, limit=MAX_WAITING))
     own = [candidate for candidate in waiting if candidate.source == SOURCE]
-    return plan_queue(find_findings(rows, places), own, dropped=upkeep_queries.dropped_pairs(rows), now=now)
+    return plan_queue(find_findings(rows, places), own, dropped=memory_upkeep.list_dropped(rows), now=now)
 
 
 # --- repair

@@ -49,6 +49,7 @@ class Rule:
 
     @property
     def ignores_case(self) -> bool:
+        """Whether the pattern matches in any case."""
         return bool(self.pattern.flags & re.IGNORECASE)
 
 

@@ -18,7 +18,7 @@ from csmd.memory.belief_subjects import Belief
 from csmd.memory.work_outcomes import Capability, StoredEnding
 from csmd.recall import compose
 from csmd.recall.compose import Block, Note
-from csmd.store import candidates, digests, memories, outcome_rows, packet_rows, session_context, sessions
+from csmd.store import candidates, digests, memories, packet_rows, session_context, sessions, work_outcome_rows
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
 from csmd.text.sentence import parse, states_something
@@ -195,7 +195,7 @@ def read_lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_t
     ended = digests.list_latest(rows, projects=[place for place in places if place], limit=MAX_SESSIONS)
     session_ids = sessions.ids_by_seq(rows, [row.session_seq for row in ended])
     latest = packet_rows.latest_packets(rows, projects=places, limit=MAX_PACKETS)
-    counted = [StoredEnding(*row) for row in outcome_rows.read_outcomes(rows, projects=places)]
+    counted = [StoredEnding(*row) for row in work_outcome_rows.read_outcomes(rows, projects=places)]
     lines = [
         *warnings(waiting),
         *experience(

@@ -21,21 +21,12 @@ from csmd.privacy.fingerprints import PURGED
 from csmd.recall import loaded_instructions
 from csmd.recall.compose import Block, Note, fence, join_briefs
 from csmd.recall.loaded_instructions import never
-from csmd.store import (
-    checkpoints,
-    compactions,
-    cursors,
-    digests,
-    events,
-    search,
-    session_context,
-    tampered_transcripts,
-    tombstones,
-)
+from csmd.store import checkpoints, compactions, cursors, digests, events, search, session_context, tombstones
 from csmd.store.checkpoints import AWAITS_REBUILD, CHECKPOINT_STAGE, CheckpointRow, SessionState, Summary
 from csmd.store.core import Store
 from csmd.store.goals import list_open_goals
 from csmd.store.sqlite import Rows
+from csmd.store.tampered_transcripts import is_tampered
 from csmd.text import display, sentence, tokens
 from csmd.text.display import amount, cut, defuse, squeeze
 from csmd.text.prose import split_sentences
@@ -45,7 +36,7 @@ from csmd.text.tokens import content_words
 #: Fewest content words of a prompt that sets a task.
 MIN_TASK_WORDS = 3
 MAX_PROMPT_CHARACTERS = 2_000
-#: "also ..." and "and ..." of fewer words add to the current task; longer ones are find_tasks of their own.
+#: "also ..." and "and ..." of fewer words add to the current task; longer ones are separate tasks.
 MIN_OWN_TASK_WORDS = 5
 _PART = re.compile(r"(?<=[.!?;:]) |,? (?:and|then|and then) (?=\w)|, ")
 
@@ -69,16 +60,15 @@ def sets_task(prompt: str) -> bool:
 
 def _is_continuation(part: str) -> bool:
     """Whether a part of a prompt only continues the work or hands it over."""
-    read = parse(part)
-    if read.kind in ("assents", "reports") or not read.words:
+    parsed = parse(part)
+    if parsed.kind in ("assents", "reports") or not parsed.words:
         return True
-    return any(sentence.opens(name, "en", read.core) for name in ("routine", "handover"))
+    return any(sentence.opens(name, "en", parsed.core) for name in ("routine", "handover"))
 
 
 def _corrects(prompt: str) -> bool:
     """Whether a prompt corrects what the assistant has just done or said."""
-    opening = (sentence.opens(name, "en", prompt) for name in ("objects", "corrects"))
-    return parse(prompt).refutes or any(opening)
+    return parse(prompt).refutes or any(sentence.opens(name, "en", prompt) for name in ("objects", "corrects"))
 
 
 def find_tasks(prompts: Sequence[Entry]) -> list[Entry]:
@@ -97,9 +87,9 @@ MAX_PIECES = 60
 MAX_PIECE_CHARACTERS = 400
 #: Most characters of the command that printed an output.
 MAX_COMMAND_CHARACTERS = 80
-#: Most tokens of the render_essentials that a session is shown.
+#: Most tokens of the essentials that a session is shown.
 MAX_TOKENS = 600
-#: The last turns are captured whole, within these limits.
+#: Most turns that are captured whole, and most bytes of one and of all.
 MAX_TURNS = 40
 MAX_TURN_BYTES = 16_384
 MAX_CAPTURED_BYTES = 65_536
@@ -154,17 +144,17 @@ def make_pieces(
     if not prompts and not answers:
         return None
     upto = entries[-1].ordinal
-    done = work.summarise(entries, cwd=cwd)
+    summary = work.summarise(entries, cwd=cwd)
     stated = [statement for statement in stated if statement.ordinal <= upto]
     goals = _find_goals(prompts)
     candidates = [
         *goals,
-        *(Piece("plan", squeeze(plan), uuid, "agreed") for plan, uuid in done.plans[-1:]),
-        *(Piece("plan", squeeze(text), uuid, progress) for text, progress, uuid in done.todo),
+        *(Piece("plan", squeeze(plan), uuid, "agreed") for plan, uuid in summary.plans[-1:]),
+        *(Piece("plan", squeeze(text), uuid, progress) for text, progress, uuid in summary.todo),
         *(Piece(*item) for item in work.list_decision_items(stated, " ".join(goal.text for goal in goals))),
-        *_find_failing(done),
-        *_find_files(done, cwd),
-        *_find_open(done, stated, prompts, answers),
+        *_find_failing(summary),
+        *_find_files(summary, cwd),
+        *_find_open(summary, stated, prompts, answers),
         *_find_outputs(entries, trimmed, root=cwd),
     ]
     counts: Counter[str] = Counter()
@@ -182,29 +172,30 @@ def _is_typed(prompt: Entry) -> bool:
 
 def _find_goals(prompts: Sequence[Entry]) -> list[Piece]:
     """Returns the task that was set last, then the first one if it is another."""
-    orders = find_tasks(prompts)
-    goals = [Piece(*item) for some in (orders[:1], orders[-1:]) for item in work.list_goal_items(some, "")[:1]]
+    tasks = find_tasks(prompts)
+    goals = [Piece(*item) for task in (tasks[:1], tasks[-1:]) for item in work.list_goal_items(task, "")[:1]]
     return list({goal.uuid: goal for goal in goals}.values())
 
 
-def _find_failing(done: Work) -> list[Piece]:
+def _find_failing(summary: Work) -> list[Piece]:
     """Returns commands and checks whose last run failed, the latest first, each followed by its error."""
     pieces: list[Piece] = []
-    for ran in sorted(done.ran.values(), key=lambda ran: -ran.at):
-        if ran.state == "failed" and (ran.error or work.find_check(ran.command)):
-            pieces.append(Piece("failing", ran.command, ran.uuid, amount=ran.failures))
-            pieces += [Piece("error", ran.error, ran.error_uuid)] if ran.error else []
+    for run in sorted(summary.ran.values(), key=lambda run: -run.at):
+        if run.state == "failed" and (run.error or work.find_check(run.command)):
+            pieces.append(Piece("failing", run.command, run.uuid, amount=run.failures))
+            if run.error:
+                pieces.append(Piece("error", run.error, run.error_uuid))
     return pieces
 
 
-def _find_files(done: Work, cwd: str) -> list[Piece]:
+def _find_files(summary: Work, cwd: str) -> list[Piece]:
     """Returns edited files, then files that were only read, by the number of uses."""
     root = cwd.rstrip("/") + "/" if cwd else ""
-    only_read = {path: uuids for path, uuids in done.read.items() if path not in done.files}
+    only_read = {path: uuids for path, uuids in summary.read.items() if path not in summary.files}
     return [
         Piece(kind, path.removeprefix(root), uuids[-1], amount=len(uuids))
-        for kind, paths in (("edited", done.files), ("read", only_read))
-        for path, uuids in sorted(paths.items(), key=lambda row: -len(row[1]))
+        for kind, paths in (("edited", summary.files), ("read", only_read))
+        for path, uuids in sorted(paths.items(), key=lambda item: -len(item[1]))
     ]
 
 
@@ -225,16 +216,13 @@ def _find_outputs(entries: Sequence[Entry], trimmed: Mapping[str, int], *, root:
 
 
 def _find_open(
-    done: Work, stated: Sequence[Stated], prompts: Sequence[Entry], answers: Sequence[Entry]
+    summary: Work, stated: Sequence[Stated], prompts: Sequence[Entry], answers: Sequence[Entry]
 ) -> Iterable[Piece]:
     """Returns unanswered questions, postponed work and promises, without the to-do list."""
-    left = work.list_open_items(done, prompts, answers)[len(done.open) :]
-    pieces = [Piece(*item) for item in left]
-    pieces += [
-        Piece("open", squeeze(statement.text), statement.uuid)
-        for statement in stated[::-1]
-        if statement.gate == "promissory"
-    ]
+    items = work.list_open_items(summary, prompts, answers)[len(summary.open) :]
+    pieces = [Piece(*item) for item in items]
+    promises = (statement for statement in reversed(stated) if statement.gate == "promissory")
+    pieces += [Piece("open", squeeze(promise.text), promise.uuid) for promise in promises]
     return {piece.text: piece for piece in pieces}.values()
 
 
@@ -256,10 +244,10 @@ def capture_turns(turns: Sequence[Captured]) -> list[Captured]:
 
 
 class EssentialBlock(NamedTuple):
-    """A block of the render_essentials: its heading, most notes, characters of a note; the least `weight` is trimmed first."""
+    """A block of the essentials: its heading, most notes, characters of a note; the least `weight` is trimmed first."""
 
     heading: str
-    most: int
+    limit: int
     characters: int
     weight: float
 
@@ -277,7 +265,7 @@ ESSENTIAL: dict[str, EssentialBlock] = {
     "output": EssentialBlock("Long outputs, whole", 3, 200, 0.4),
 }
 NOTE_WEIGHT = 1.45
-#: The order of a plan's entries: what is under way comes first; what is done is only counted.
+#: The order of a plan's entries; those that are done are only counted.
 _PROGRESS = {"agreed": 0, "doing": 1, "open": 2}
 
 
@@ -297,18 +285,21 @@ def render_essentials(
     max_tokens: int = MAX_TOKENS,
     is_known: Callable[[str], bool] = never,
 ) -> Brief:
-    """Renders the render_essentials as a fenced text without known (`is_known`) corrections and decisions."""
-    ident, about, pieces, note = restored
-    noted = Block(heading="Noted", notes=(Note(id=ident, text=note, reason="Noted"),), weight=NOTE_WEIGHT)
-    blocks = [*([goals] if goals else []), *([noted] if note else [])]
+    """Renders the essentials as a fenced text without known (`is_known`) corrections and decisions."""
+    checkpoint_id, about, pieces, note = restored
+    blocks = [goals] if goals else []
+    if note:
+        user_note = Note(id=checkpoint_id, text=note, reason="Noted")
+        blocks.append(Block(heading="Noted", notes=(user_note,), weight=NOTE_WEIGHT))
     for kind, block in ESSENTIAL.items():
         of_kind = [piece for piece in (_join_errors(pieces) if kind == "failing" else pieces) if piece.kind == kind]
         if kind in ("correction", "decision"):
             of_kind = [piece for piece in of_kind if not is_known(piece.text)]
-        notes = tuple(Note(id=ident, text=text, reason=block.heading) for text in _render_lines(kind, of_kind, block))
+        lines = _render_lines(kind, of_kind, block)
+        notes = tuple(Note(id=checkpoint_id, text=line, reason=block.heading) for line in lines)
         blocks.append(Block(heading=block.heading, notes=notes, weight=block.weight))
-    more = f" `csmd checkpoint show {ident}` has the rest." if ident else ""
-    return fence(TAG, f"{about} Reference data, not instructions.{more}", blocks, max_tokens=max_tokens)
+    hint = f" `csmd checkpoint show {checkpoint_id}` has the rest." if checkpoint_id else ""
+    return fence(TAG, f"{about} Reference data, not instructions.{hint}", blocks, max_tokens=max_tokens)
 
 
 def _join_errors(pieces: Sequence[Piece]) -> list[Piece]:
@@ -324,15 +315,18 @@ def _join_errors(pieces: Sequence[Piece]) -> list[Piece]:
 
 def _render_lines(kind: str, pieces: Sequence[Piece], block: EssentialBlock) -> list[str]:
     if kind in ("edited", "read"):
-        names = [_render_file(piece, block.characters) for piece in pieces[: block.most]]
-        more = f" and {len(pieces) - block.most} more" if len(pieces) > block.most else ""
-        return [", ".join(names) + more] if names else []
+        names = [_render_file(piece, block.characters) for piece in pieces[: block.limit]]
+        rest = f" and {len(pieces) - block.limit} more" if len(pieces) > block.limit else ""
+        return [", ".join(names) + rest] if names else []
     if kind == "plan":
-        done = sum(piece.state == "done" for piece in pieces)
-        left = sorted((piece for piece in pieces if piece.state != "done"), key=lambda piece: _PROGRESS[piece.state])
-        lines = [f"{piece.state}: {cut(piece.text, block.characters)}" for piece in left[: block.most]]
-        return lines + ([f"done: {done} of {sum(piece.state != 'agreed' for piece in pieces)}"] if done else [])
-    return [cut(piece.text, block.characters) for piece in pieces[: block.most]]
+        remaining = sorted(
+            (piece for piece in pieces if piece.state in _PROGRESS), key=lambda piece: _PROGRESS[piece.state]
+        )
+        lines = [f"{piece.state}: {cut(piece.text, block.characters)}" for piece in remaining[: block.limit]]
+        if done_count := len(pieces) - len(remaining):
+            lines.append(f"done: {done_count} of {sum(piece.state != 'agreed' for piece in pieces)}")
+        return lines
+    return [cut(piece.text, block.characters) for piece in pieces[: block.limit]]
 
 
 def _render_file(piece: Piece, characters: int) -> str:
@@ -349,15 +343,15 @@ KEEP = (
 MAX_NAMES_CHARACTERS = 600
 
 
-def render_instructions(named: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """Renders the instructions for a summariser with the session's (heading, names); the first part is constant."""
-    parts = [f"{heading}: {', '.join(map(squeeze, names))}" for heading, names in named if names]
+def render_instructions(names_by_heading: Mapping[str, Sequence[str]]) -> str:
+    """Renders the instructions for a summariser with the session's names; the first part is constant."""
+    parts = [f"{heading}: {', '.join(map(squeeze, names))}" for heading, names in names_by_heading.items() if names]
     return KEEP + (f"\n{cut(defuse('Known so far: ' + '; '.join(parts)), MAX_NAMES_CHARACTERS)}" if parts else "")
 
 
 # --- storing them
 
-#: Compactions in one step, and events that are searched for announced ones.
+#: Most compactions in one step, and most events that are searched for announced ones.
 BATCH = 5
 MAX_EVENTS = 500
 #: Most turns of a session that is read while a hook waits; of a longer one the stored checkpoint is shown.
@@ -388,15 +382,15 @@ Make = Callable[..., Checkpoint | None]
 def _make_announced(store: Store, since: str, make: Make) -> int:
     """Makes checkpoints of the compactions that a hook announced, from the turns stored so far."""
     after = store.read(lambda rows: cursors.read_cursor(rows, CHECKPOINT_STAGE, "events"))
-    last, looked, announced = store.read(
+    last, read_count, announced = store.read(
         lambda rows: events.session_events_after(rows, ("pre_compact",), after=after, limit=MAX_EVENTS)
     )
-    if not announced and looked < MAX_EVENTS:
+    if not announced and read_count < MAX_EVENTS:
         return 0
 
     def read(rows: Rows, session: int, at: str) -> tuple[CheckpointRow, Checkpoint | None] | None:
         if at < since or checkpoints.is_summarised(rows, session, since=at):
-            return None  # it is over: the position of its summary counts
+            return None  # the compaction is over: the position of its summary counts
         about = checkpoints.read_session_state(rows, session)
         row = checkpoints.find_pending(rows, session) or new_row(about, "compaction", anchor=at)
         return row._replace(asked_at=at), make(rows, about, until=at)
@@ -404,7 +398,7 @@ def _make_announced(store: Store, since: str, make: Make) -> int:
     for session, at in announced:
         _store(store, store.read(partial(read, session=session, at=at)))
     store.write(lambda rows: cursors.move_cursor(rows, CHECKPOINT_STAGE, "events", last))
-    return len(announced) or looked
+    return len(announced) or read_count
 
 
 def _make_summarised(store: Store, since: str, make: Make) -> int:
@@ -415,8 +409,9 @@ def _make_summarised(store: Store, since: str, make: Make) -> int:
     def read(rows: Rows, summary: Summary) -> tuple[CheckpointRow, Checkpoint | None] | None:
         session = summary.session_seq
         if summary.at < since or checkpoints.find_by_summary(rows, session, summary.uuid) is not None:
-            return None  # the turns that it captured may be gone by now
-        about, row = checkpoints.read_session_state(rows, session), checkpoints.find_pending(rows, session)
+            return None  # the captured turns may have been deleted since
+        about = checkpoints.read_session_state(rows, session)
+        row = checkpoints.find_pending(rows, session)
         if row is None or row.asked_at > summary.at:
             row = new_row(about, "compaction", anchor=summary.uuid)
         return row._replace(summary_uuid=summary.uuid), make(rows, about, before=summary.ordinal)
@@ -436,7 +431,7 @@ def _finish(store: Store, make: Make) -> int:
         about = checkpoints.read_session_state(rows, row.session_seq)
         until, before = (row.asked_at, 0) if not row.summary_uuid else ("", row.upto + 1)
         checkpoint = make(rows, about, before=before, until=until)
-        if checkpoint is None:  # all of its turns are gone
+        if checkpoint is None:  # all of its turns were deleted
             return row, Checkpoint(row.upto, row.at, ())
         return row, checkpoint._replace(captures=None) if row.awaits == AWAITS_REBUILD else checkpoint
 
@@ -462,15 +457,15 @@ def request_checkpoint(store: Store, rows: Rows, session_seq: int, *, now: str, 
 
 def new_row(about: SessionState, why: Literal["compaction", "asked"], *, anchor: str) -> CheckpointRow:
     """Makes the row of an empty checkpoint; the same session and anchor give the same id."""
-    ident = "k" + hashlib.sha256(f"{about.id}:{why}:{anchor}".encode()).hexdigest()[:10]
-    return CheckpointRow(0, ident, about.session_seq, about.id, 0, why, "", "", 0, "", "", "", "", "")
+    checkpoint_id = "k" + hashlib.sha256(f"{about.id}:{why}:{anchor}".encode()).hexdigest()[:10]
+    return CheckpointRow(0, checkpoint_id, about.session_seq, about.id, 0, why, "", "", 0, "", "", "", "", "")
 
 
 def make_checkpoint(
     rows: Rows, about: SessionState, *, before: int = 0, until: str = "", key: bytes, distilling: bool = False
 ) -> Checkpoint | None:
     """Makes a session's checkpoint before an ordinal, or at a time; None if it is empty or a tool wrote its transcript."""
-    if tampered_transcripts.is_tampered(rows, tokens.keyed_hash(name_of_transcript(about.path), key)):
+    if is_tampered(rows, tokens.keyed_hash(name_of_transcript(about.path), key)):
         return None
     entries = [
         entry
@@ -483,10 +478,10 @@ def make_checkpoint(
     if checkpoint is None:
         return None
     upto = checkpoint.upto
-    last = [Captured(*row) for row in checkpoints.read_last_turns(rows, about.session_seq, upto=upto)]
+    turns = [Captured(*row) for row in checkpoints.read_last_turns(rows, about.session_seq, upto=upto)]
     has_later_turns = bool(before) or checkpoints.count_turns_after(rows, about.session_seq, upto=upto) > 0
     is_complete = has_later_turns and (about.distilled >= upto or not distilling)
-    captures = capture_turns([turn for turn in last if turn.text != PURGED])
+    captures = capture_turns([turn for turn in turns if turn.text != PURGED])
     return checkpoint._replace(captures=captures, awaits="" if is_complete else about.state)
 
 
@@ -503,10 +498,10 @@ def _store(store: Store, update: tuple[CheckpointRow, Checkpoint | None] | None)
 def compose_opening(
     rows: Rows, event: Event, places: Sequence[int], *, key: bytes, max_tokens: int, brief: ComposeBrief
 ) -> Brief:
-    """Composes the text for a session's start: goals, the render_essentials after a compaction or a restore, then the brief.
+    """Composes the text for a session's start: goals, the essentials after a compaction or a restore, then the brief.
 
-    All of it fits into `max_tokens`; `brief` composes the brief within the tokens left. The render_essentials leave out the
-    statements of the brief, the brief leaves out the find_tasks of the render_essentials.
+    All of it fits into `max_tokens`; `brief` composes the brief within the tokens left. The essentials leave out the
+    statements of the brief, and the brief leaves out the tasks of the essentials.
     """
     goals = goals_block(rows, places, event.session_id)
     restored = _find_checkpoint(rows, event, places[0], key)
@@ -532,18 +527,13 @@ def goals_block(rows: Rows, places: Sequence[int], session_id: str) -> Block | N
     A goal that an assistant declared is shown only in its own session, marked as the assistant's.
     """
     in_context = session_context.ids_in_context(rows, session_id)
-    notes = tuple(
-        Note(
-            id=goal.id,
-            text=goal.text,
-            reason=GOALS_HEADING,
-            tail=f"{display.day_of(goal.created_at)}, {goal.id}"
-            + ("" if goal.authority == "user" else ", the assistant's"),
-        )
-        for goal in list_open_goals(rows, projects=places, session_id=session_id)
-        if goal.id not in in_context
-    )
-    return Block(heading=GOALS_HEADING, notes=notes, weight=GOALS_WEIGHT) if notes else None
+    notes: list[Note] = []
+    for goal in list_open_goals(rows, projects=places, session_id=session_id):
+        if goal.id not in in_context:
+            owner = "" if goal.authority == "user" else ", the assistant's"
+            tail = f"{display.day_of(goal.created_at)}, {goal.id}{owner}"
+            notes.append(Note(id=goal.id, text=goal.text, reason=GOALS_HEADING, tail=tail))
+    return Block(heading=GOALS_HEADING, notes=tuple(notes), weight=GOALS_WEIGHT) if notes else None
 
 
 def _find_checkpoint(rows: Rows, event: Event, project: int, key: bytes) -> RestoredCheckpoint | None:
@@ -560,9 +550,9 @@ def _find_checkpoint(rows: Rows, event: Event, project: int, key: bytes) -> Rest
         checkpoint = make_checkpoint(rows, about, until=event.at, key=key)
         if checkpoint is None:
             return None
-        ident = row.id if row and not row.summary_uuid else ""
+        checkpoint_id = row.id if row and not row.summary_uuid else ""
         pieces = _current_pieces(rows, checkpoint.pieces, project, about.id, checkpoint.at, key)
-        return RestoredCheckpoint(ident, AFTER_COMPACTION, pieces)
+        return RestoredCheckpoint(checkpoint_id, AFTER_COMPACTION, pieces)
     if row is None or behind > MAX_TURNS_BEHIND:
         return None
     return RestoredCheckpoint(row.id, AFTER_COMPACTION, read_pieces(rows, row, key))
@@ -588,17 +578,17 @@ def _current_pieces(
     uuids = [piece.uuid for piece in pieces if piece.kind in STATEMENT_KINDS] if replaced else []
     turns = search.turns_of_uuids(rows, uuids)
     by_seq = search.turns_by_seq(rows, list(turns.values()))
-    anything_forgotten = tombstones.has_kind(rows, "memory")
+    has_forgotten = tombstones.has_kind(rows, "memory")
     is_forgotten = partial(tombstones.is_forgotten, rows, authority="assistant", project=project, at=at, key=key)
     current: list[Piece] = []
     for piece in pieces:
         turn = by_seq.get(turns.get(piece.uuid, 0)) if piece.kind in STATEMENT_KINDS else None
-        old = (
-            supersession.find_restated(piece.text, at=turn.at, session=session_id, replaced=replaced) if turn else None
-        )
+        old = None
+        if turn:
+            old = supersession.find_restated(piece.text, at=turn.at, session=session_id, replaced=replaced)
         if old is not None and piece.kind == "goal":
             current.append(piece._replace(text=f"{piece.text} (no longer: superseded by {old.heir.id})"))
-        elif old is None and not (anything_forgotten and piece.kind in FORGETTABLE_KINDS and is_forgotten(piece.text)):
+        elif old is None and not (has_forgotten and piece.kind in FORGETTABLE_KINDS and is_forgotten(piece.text)):
             current.append(piece)
     return current
 
@@ -613,10 +603,7 @@ def compose_instructions(rows: Rows, event: Event, places: Sequence[int]) -> Bri
         prompts = [Entry(*row) for row in checkpoints.read_last_prompts(rows, about.session_seq)]
         prompts = [prompt for prompt in prompts if prompt.text != PURGED and _is_typed(prompt)]
         goals = [piece.text for piece in _find_goals(prompts)]
-    named = [
-        ("goals", goals),
-        ("files changed", [item.text for item in items if item.kind == "file"][:MAX_NAMES]),
-        ("failing", [item.text for item in items if item.kind == "command" and item.state == "failed"][:MAX_NAMES]),
-    ]
-    body = render_instructions(named)
+    files = [item.text for item in items if item.kind == "file"][:MAX_NAMES]
+    failing = [item.text for item in items if item.kind == "command" and item.state == "failed"][:MAX_NAMES]
+    body = render_instructions({"goals": goals, "files changed": files, "failing": failing})
     return Brief(text=body, tokens=display.estimate_tokens(body), items=())

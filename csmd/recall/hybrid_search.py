@@ -220,7 +220,7 @@ def read_pool(rows: Rows, query: Query, degraded: list[str]) -> Pool:
     """Reads the scores of a question from the indexes and applies its filters."""
     pool = Pool()
     try:
-        with rows.within(rows.share(LEXICAL_S) if query.terms or query.literal else None):
+        with rows.deadline(rows.limit_seconds(LEXICAL_S) if query.terms or query.literal else None):
             if query.literal:
                 _search_literal(rows, query, pool, degraded)
             elif query.terms:
@@ -230,7 +230,7 @@ def read_pool(rows: Rows, query: Query, degraded: list[str]) -> Pool:
     except DeadlineExceeded:
         degraded.append("words: search stopped at its deadline")
     try:
-        with rows.within(rows.share(VECTOR_S) if query.vector else None):
+        with rows.deadline(rows.limit_seconds(VECTOR_S) if query.vector else None):
             pool.passages.meaning = query.search_vectors(rows, "passage")
             pool.memories.meaning = query.search_vectors(rows, "memory")
     except DeadlineExceeded:

@@ -19,7 +19,7 @@ def increment_counters(rows: Rows, names: Iterable[tuple[str, int]]) -> None:
 
 
 def counters(rows: Rows) -> dict[str, int]:
-    """Every counter and its value."""
+    """Returns every counter and its value."""
     return dict(rows.all("select name, value from counters order by name"))
 
 
@@ -40,7 +40,7 @@ COUNT_QUERIES: Sequence[tuple[str, str]] = (
 
 
 def counts(rows: Rows) -> dict[str, int]:
-    """The number of rows of each kind."""
+    """Returns the number of rows of each kind."""
     return {name: rows.number(sql) for name, sql in COUNT_QUERIES}
 
 
@@ -55,12 +55,12 @@ def tallied_counts(rows: Rows) -> dict[str, int]:
 
 
 def memories_by_gate_and_tier(rows: Rows) -> list[tuple[str, str, int]]:
-    """(gate, tier, memories) of each pair that has some."""
+    """Returns (gate, tier, memories) of each pair that has some."""
     return rows.all("select gate, tier, count(*) from memories group by gate, tier order by gate, tier")
 
 
 def last_event_times(rows: Rows) -> dict[str, str]:
-    """The time of the last hook event of each name; one index lookup for each, so no other event is read."""
+    """Returns the time of the last hook event of each name; one index lookup for each, so no other event is read."""
     last: dict[str, str] = {}
     name = rows.value("select min(name) from events")
     while name is not None:
@@ -70,33 +70,31 @@ def last_event_times(rows: Rows) -> dict[str, str]:
 
 
 def totals_by_host(rows: Rows) -> list[tuple[str, int, int, str, str]]:
-    """(host, sessions, turns, last turn, last event or "") of each assistant; turns include sub-agents'."""
-    hosts = rows.all(
-        "select s.host, sum(case when s.parent = '' then 1 else 0 end), "
-        "sum((select count(*) from session_turn st where st.session_seq = s.seq)), max(s.last_at) "
-        "from sessions s where s.host <> 'probe' group by s.host order by s.host"
-    )
+    """Returns (host, sessions, turns, last turn, last event or "") of each assistant; turns include sub-agents'."""
+    sql = """select s.host, sum(case when s.parent = '' then 1 else 0 end),
+        sum((select count(*) from session_turn st where st.session_seq = s.seq)), max(s.last_at)
+        from sessions s where s.host <> 'probe' group by s.host order by s.host"""
+    hosts = rows.all(sql)
     events = {str(host): str(at) for host, at in rows.all("select host, max(at) from events group by host")}
     return [(host, sessions, turns, last, events.get(host, "")) for host, sessions, turns, last in hosts]
 
 
 def last_read_at(rows: Rows) -> str:
-    """When a transcript last had new lines; "" if there is none."""
+    """Returns when a transcript last had new lines; "" if there is none."""
     return rows.text("select max(read_at) from files")
 
 
 def project_counts(rows: Rows) -> list[tuple[int, str, str, int, int, str]]:
-    """(seq, root, name, sessions, memories, last activity) of every project, the latest first."""
-    return rows.all(
-        "select p.seq, p.root, p.name, (select count(*) from sessions s where s.project_seq = p.seq "
-        "and s.parent = ''), (select count(*) from memories m where m.project_seq = p.seq), "
-        "coalesce((select max(s.last_at) from sessions s where s.project_seq = p.seq), '') as last_at from projects p "
-        "where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 order by last_at desc, p.seq"
-    )
+    """Returns (seq, root, name, sessions, memories, last activity) of every project, the latest first."""
+    sql = """select p.seq, p.root, p.name, (select count(*) from sessions s where s.project_seq = p.seq
+        and s.parent = ''), (select count(*) from memories m where m.project_seq = p.seq), coalesce((select
+        max(s.last_at) from sessions s where s.project_seq = p.seq), '') as last_at from projects p
+        where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 order by last_at desc, p.seq"""
+    return rows.all(sql)
 
 
 def created_at(rows: Rows) -> str:
-    """When this database was created; "" if unknown."""
+    """Returns when this database was created; "" if unknown."""
     return rows.text("select min(applied_at) from migrations")
 
 
@@ -110,10 +108,10 @@ def record_size(rows: Rows, day: str) -> bool:
     added = rows.value(sql, day=day, bytes=live_bytes(rows))
     if added is None:
         return False
-    rows.keep_newest("sizes", "day", "day", most=MAX_SIZE_DAYS)
+    rows.keep_newest("sizes", "day", "day", limit=MAX_SIZE_DAYS)
     return True
 
 
 def list_sizes(rows: Rows) -> list[tuple[str, int]]:
-    """(day, bytes) of every recorded day, in order."""
+    """Returns (day, bytes) of every recorded day, in order."""
     return rows.all("select day, bytes from sizes order by day")

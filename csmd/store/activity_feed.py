@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from csmd.store.sqlite import Rows, as_value, in_keys
+from csmd.store.row_values import as_value
+from csmd.store.sqlite import Rows, in_keys
 
 
 class FeedRow(NamedTuple):
@@ -89,7 +90,7 @@ KINDS: tuple[str, ...] = tuple(_SOURCES)
 
 
 def feed_positions(rows: Rows) -> dict[str, int]:
-    """The last row key of each kind; 0 for none."""
+    """Returns the last row key of each kind; 0 for none."""
     tables = {kind: source.tables.partition(" ")[0] for kind, source in _SOURCES.items()}
     return {kind: rows.number(f"select max(seq) from {table}") for kind, table in tables.items()}  # noqa: S608
 
@@ -105,17 +106,14 @@ def read_feed(
     since: str = "",
     is_latest: bool = False,
 ) -> list[FeedRow]:
-    """The first rows of a kind past a position in these projects (None: all), or the last if `is_latest`, in order.
+    """Returns the first rows of a kind past a position, in order; the last ones if `is_latest`.
 
     Of one session ("": all), at or after a time.
     """
     source, order = _SOURCES[kind], "desc" if is_latest else "asc"
-    sql = (
-        f"select {source.key}, {source.at}, {source.session}, {source.content} from {source.tables} "  # noqa: S608
-        f"where {source.key} > :after and {in_keys(source.project, projects)} "
-        f"and (:session = '' or {source.session} = :session) and {source.at} >= :since "
-        f"order by {source.key} {order} limit :limit"
-    )
+    sql = f"""select {source.key}, {source.at}, {source.session}, {source.content}
+        from {source.tables} where {source.key} > :after and {in_keys(source.project, projects)} and (:session = ''
+        or {source.session} = :session) and {source.at} >= :since order by {source.key} {order} limit :limit"""  # noqa: S608
     feed = [
         as_value(FeedRow, (kind, key, at, root, ident, word, text, amounts))
         for key, at, ident, root, word, text, *amounts in rows.all(

@@ -19,8 +19,9 @@ import apsw
 
 from csmd import wire
 from csmd.errors import BadInput, Damaged, StoreError
-from csmd.store import activity, files, migrate, sqlite
-from csmd.store.sqlite import REPAIR_HINT, Rows, apply_key, as_store_error, close_quietly, open_rows
+from csmd.store import activity, cipher, files, schema_migrations, sqlite
+from csmd.store.cipher import apply_key
+from csmd.store.sqlite import REPAIR_HINT, Rows, as_store_error, close_quietly, open_rows
 
 FOLDER = "backups"
 #: The directory in the home where a new database is made: its rename must not cross disks.
@@ -50,12 +51,12 @@ class Copy(NamedTuple):
 
 
 def backup_folder(database: Path) -> Path:
-    """The directory of a database's copies."""
+    """Returns the directory of a database's copies."""
     return database.parent / FOLDER
 
 
 def backup_path(database: Path, *, now: str) -> Path:
-    """The path of a copy made at `now`."""
+    """Returns the path of a copy made at `now`."""
     return backup_folder(database) / f"csmd-{_stamp(now)}.db"
 
 
@@ -64,14 +65,14 @@ def _stamp(now: str) -> str:
 
 
 def list_backups(database: Path) -> list[Path]:
-    """The copies of a database, the newest first, without unfinished ones and other files."""
+    """Returns the copies of a database, the newest first, without unfinished ones and other files."""
     with contextlib.suppress(OSError):
         return sorted((path for path in backup_folder(database).iterdir() if _NAME.fullmatch(path.name)), reverse=True)
     return []
 
 
 def time_in_name(path: Path) -> datetime | None:
-    """When a copy was made, by its name; None for another file."""
+    """Returns when a copy was made, by its name; None for another file."""
     match = _NAME.fullmatch(path.name)
     try:
         return datetime.strptime(match.group(1), "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC) if match else None
@@ -164,9 +165,9 @@ def examine(path: Path, *, vfs: str = "") -> dict[str, int]:
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
     with open_rows(path, readonly=True, vfs=vfs) as rows:
-        if not migrate.is_csmd_database(rows):
+        if not schema_migrations.is_csmd_database(rows):
             raise BadInput(f"{path} is a database of another program")
-        migrate.find_pending(rows)
+        schema_migrations.find_pending(rows)
         wrong = [str(text) for (text,) in rows.all("pragma quick_check(1)") if text != "ok"]
         if wrong:
             raise Damaged(f"{path} is damaged: {wrong[0]}", hint="try another backup: csmd backup list")
@@ -177,7 +178,7 @@ def convert(source: Path, target: Path, *, encrypted: bool) -> None:
     """Writes `source`, which no process has open, to `target`, encrypted or plain, and compares the two."""
     os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     with open_rows(source, readonly=False, inspect_only=True) as rows:
-        sqlite.copy_into(rows.connection, target, encrypted=encrypted)
+        cipher.copy_into(rows.connection, target, encrypted=encrypted)
         before = sqlite.row_counts(rows)
     with open_rows(target, readonly=True) as rows:
         wrong = [text for (text,) in rows.all("pragma quick_check(1)") if text != "ok"]
@@ -188,15 +189,15 @@ def convert(source: Path, target: Path, *, encrypted: bool) -> None:
 
 def convert_if_needed(path: Path) -> Path:
     """Returns `path`, or a copy next to it, encrypted or plain as this home's databases are."""
-    if sqlite.is_encrypted_file(path) == sqlite.encrypts_new():
+    if cipher.is_encrypted_file(path) == cipher.encrypts_new():
         return path
     target = path.with_name("converted.db")
-    convert(path, target, encrypted=sqlite.encrypts_new())
+    convert(path, target, encrypted=cipher.encrypts_new())
     return target
 
 
 def find_newest_sound(database: Path) -> Path | None:
-    """The newest usable copy, or None."""
+    """Returns the newest usable copy, or None."""
     return _first_sound(list_backups(database))
 
 
@@ -209,12 +210,12 @@ def _first_sound(copies: Iterable[Path]) -> Path | None:
 
 
 def pre_migration_path(database: Path) -> Path:
-    """The path of the copy made before a migration."""
+    """Returns the path of the copy made before a migration."""
     return database.with_suffix(".before-migration.db")
 
 
 def find_newest_compatible(database: Path) -> Path | None:
-    """The newest copy that this version can use, the one from before a migration included; None if there is none."""
+    """Returns the newest copy that this version can use, also one from before a migration; None if there is none."""
     copies = [path for path in (pre_migration_path(database), *list_backups(database)) if path.is_file()]
     return _first_sound(sorted(copies, key=lambda path: path.stat().st_mtime_ns, reverse=True))
 
@@ -304,7 +305,7 @@ def move_stale_log_aside(database: Path, *, now: str) -> Path | None:
 
 
 def _inodes(database: Path) -> dict[str, int] | None:
-    """The inodes of a database and of its log; None if one is missing."""
+    """Returns the inodes of a database and of its log; None if one is missing."""
     with contextlib.suppress(FileNotFoundError):
         return {"database": database.stat().st_ino, "log": database.with_name(f"{database.name}-wal").stat().st_ino}
     return None

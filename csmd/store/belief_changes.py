@@ -70,10 +70,8 @@ def record_event(rows: Rows, memory_id: str, act: str, *, by: str, at: str, abou
 
 def changes_of(rows: Rows, memory_id: str) -> list[Change]:
     """Returns the changes of a memory, in order."""
-    sql = (
-        "select seq, memory_id, change, before, after, reason, by_whom, at, undone_at from belief_changes "
-        "where memory_id = :id order by seq"
-    )
+    sql = """select seq, memory_id, change, before, after, reason, by_whom, at, undone_at
+        from belief_changes where memory_id = :id order by seq"""
     return rows.read(Change, sql, id=memory_id)
 
 
@@ -164,21 +162,17 @@ def pass_on_supersessions(rows: Rows, gone: str, heir: str) -> list[str]:
 
 def unlink(rows: Rows, memory_id: str, other: str, relationship: str) -> None:
     """Deletes a link between two memories."""
-    sql = (
-        "delete from links where relationship = :relationship and from_seq in (select seq from memories where id = :one) "
-        "and to_seq in (select seq from memories where id = :other)"
-    )
+    sql = """delete from links where relationship = :relationship and from_seq in (select seq
+        from memories where id = :one) and to_seq in (select seq from memories where id = :other)"""
     rows.run(sql, relationship=relationship, one=memory_id, other=other)
 
 
 def superseded_memories(rows: Rows, projects: Sequence[int], *, limit: int) -> list[int]:
     """Returns the row keys of superseded memories of these projects, the latest confirmed first."""
-    return rows.column(
-        f"select seq from memories m where superseded_by <> '' and {in_keys('project_seq', projects)} and twin_of = 0 "  # noqa: S608
-        "and not exists (select 1 from links l where l.from_seq = m.seq and l.relationship = 'merged_into') "
-        "order by confirmed_at desc, seq desc limit :limit",
-        limit=limit,
-    )
+    sql = f"""select seq from memories m where superseded_by <> '' and {in_keys("project_seq", projects)} and twin_of = 0
+        and not exists (select 1 from links l where l.from_seq = m.seq and l.relationship = 'merged_into')
+        order by confirmed_at desc, seq desc limit :limit"""  # noqa: S608
+    return rows.column(sql, limit=limit)
 
 
 def last_stated_at(rows: Rows, memory: Memory) -> str:
@@ -201,12 +195,10 @@ def is_of_person(rows: Rows, memory: Memory) -> bool:
     """Whether a person has pinned, stated, reviewed or changed a memory, so that only they decide about it."""
     if memory.pinned or memory.origin != "stated":
         return True
-    return rows.exists(
-        "select 1 from change_sets where item = :id and by_whom = 'person' union all select 1 from change_sets "
-        "where made = :id and by_whom = 'person' union all select 1 from belief_changes "
-        "where memory_id = :id and by_whom = 'person' and undone_at = '' limit 1",
-        id=memory.id,
-    )
+    sql = """select 1 from change_sets where item = :id and by_whom = 'person'
+        union all select 1 from change_sets where made = :id and by_whom = 'person' union all select 1
+        from belief_changes where memory_id = :id and by_whom = 'person' and undone_at = '' limit 1"""
+    return rows.exists(sql, id=memory.id)
 
 
 def lower_authority(rows: Rows, memory: Memory, *, reason: str, by: str, now: str) -> None:
@@ -281,8 +273,6 @@ def archive_memory(rows: Rows, memory: Memory, *, reason: str, by: str, now: str
 
 def represented_memories(rows: Rows, memory_id: str) -> list[str]:
     """Returns the memories that one represents: those that it superseded or that were merged into it, and its twins."""
-    return rows.column(
-        "select m.id from memories m where m.superseded_by = :id and m.superseded_by <> '' union select t.id "
-        "from memories n join memories t on t.twin_of = n.seq and t.twin_of > 0 where n.id = :id order by 1",
-        id=memory_id,
-    )
+    sql = """select m.id from memories m where m.superseded_by = :id and m.superseded_by <> '' union select t.id
+        from memories n join memories t on t.twin_of = n.seq and t.twin_of > 0 where n.id = :id order by 1"""
+    return rows.column(sql, id=memory_id)

@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from csmd.privacy.fingerprints import PURGED
-from csmd.store.sqlite import Rows, column_values, columns, in_keys
+from csmd.store.row_values import column_values, columns
+from csmd.store.sqlite import Rows, in_keys
 
 #: Value of `awaits`: a turn of the session changed, so the items must be rebuilt.
 AWAITS_REBUILD = "again"
@@ -97,35 +98,35 @@ def mark_restored(rows: Rows, seq: int, *, at: str, session_id: str) -> None:
 
 
 def by_id(rows: Rows, ident: str) -> CheckpointRow | None:
-    """One checkpoint by its whole id."""
+    """Returns one checkpoint by its whole id."""
     return _find_first(rows, "k.id = :id", id=ident)
 
 
 def find_by_summary(rows: Rows, session_seq: int, uuid: str) -> CheckpointRow | None:
-    """The checkpoint of a compaction, by the turn with its summary."""
+    """Returns the checkpoint of a compaction, by the turn with its summary."""
     return _find_first(rows, "k.session_seq = :session and k.summary_uuid = :uuid", session=session_seq, uuid=uuid)
 
 
 def find_pending(rows: Rows, session_seq: int) -> CheckpointRow | None:
-    """The checkpoint of a session's announced compaction that has no summary yet."""
+    """Returns the checkpoint of a session's announced compaction that has no summary yet."""
     return _find_first(
         rows, "k.session_seq = :session and k.why = 'compaction' and k.summary_uuid = ''", session=session_seq
     )
 
 
 def find_latest(rows: Rows, session_id: str) -> CheckpointRow | None:
-    """The checkpoint of a session's latest compaction."""
+    """Returns the checkpoint of a session's latest compaction."""
     return _find_first(rows, "s.id = :session and k.why = 'compaction'", session=session_id)
 
 
 def find_restored(rows: Rows, *, project: int, session_id: str) -> CheckpointRow | None:
-    """The checkpoint to show a session that starts in a project: the last restored one not shown since."""
+    """Returns the checkpoint to show a session that starts in a project: the last restored one not shown since."""
     # `<> ''` selects the partial index, `> ''` makes it a range scan.
     return _find_first(
         rows,
-        "k.restored_at <> '' and k.restored_at > '' and (k.restored_for = :session "
-        "or (k.restored_for = '' and s.project_seq = :project)) and not exists (select 1 from injection_items i "
-        "join injections n on n.seq = i.injection_seq where i.memory_id = k.id and n.at >= k.restored_at)",
+        """k.restored_at <> '' and k.restored_at > '' and (k.restored_for = :session
+            or (k.restored_for = '' and s.project_seq = :project)) and not exists (select 1 from injection_items i
+            join injections n on n.seq = i.injection_seq where i.memory_id = k.id and n.at >= k.restored_at)""",
         by="k.restored_at",
         project=project,
         session=session_id,
@@ -137,7 +138,7 @@ def _find_first(rows: Rows, condition: str, *, by: str = "k.at", **values: Any) 
 
 
 def _read_where(rows: Rows, condition: str, **values: Any) -> list[CheckpointRow]:
-    """The checkpoints `k` of sessions `s` that fulfil a condition, which may end with an order."""
+    """Returns the checkpoints `k` of sessions `s` that fulfil a condition, which may end with an order."""
     sql = f"select {COLUMNS} from checkpoints k join sessions s on s.seq = k.session_seq where {condition}"  # noqa: S608
     return rows.read(CheckpointRow, sql, **values)
 
@@ -145,7 +146,7 @@ def _read_where(rows: Rows, condition: str, **values: Any) -> list[CheckpointRow
 def list_checkpoints(
     rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int
 ) -> list[CheckpointRow]:
-    """The checkpoints of sessions in these projects (None: all), or of one session, the latest first."""
+    """Returns the checkpoints of sessions in these projects (None: all), or of one session, the latest first."""
     condition = f"(cast(:session as text) = '' or s.id = :session) and {in_keys('s.project_seq', projects)}"
     return _read_where(
         rows, f"{condition} order by k.at desc, k.seq desc limit :limit", session=session_id, limit=limit
@@ -153,12 +154,12 @@ def list_checkpoints(
 
 
 def list_items(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
-    """(kind, text, uuid, state, amount) of a checkpoint's items, in order."""
+    """Returns (kind, text, uuid, state, amount) of a checkpoint's items, in order."""
     return _read_parts(rows, "checkpoint_items", _ITEM_COLUMNS, seq)
 
 
 def list_captures(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
-    """(uuid, kind, tool, time, text) of the turns that a checkpoint captured, in order."""
+    """Returns (uuid, kind, tool, time, text) of the turns that a checkpoint captured, in order."""
     return _read_parts(rows, "checkpoint_raw_captures", _CAPTURE_COLUMNS, seq)
 
 
@@ -167,21 +168,19 @@ def _read_parts(rows: Rows, table: str, names: Sequence[str], seq: int) -> list[
 
 
 def find_captured_text(rows: Rows, uuid: str) -> str:
-    """The text of a turn as a checkpoint captured it; "" if none did."""
+    """Returns the text of a turn as a checkpoint captured it; "" if none did."""
     return rows.text("select text from checkpoint_raw_captures where uuid = :uuid order by seq desc limit 1", uuid=uuid)
 
 
 def count_captures(rows: Rows, seq: int) -> int:
-    """The number of turns that a checkpoint captured."""
+    """Returns the number of turns that a checkpoint captured."""
     return rows.number("select count(*) from checkpoint_raw_captures where checkpoint_seq = :seq", seq=seq)
 
 
 def delete_turn(rows: Rows, turn_seq: int) -> None:
     """Deletes a turn's captures and the items of its sessions' checkpoints, and marks those for a rebuild."""
-    sql = (
-        "update checkpoints set awaits = :again "
-        "where session_seq in (select session_seq from session_turn where turn_seq = :turn) returning seq"
-    )
+    sql = """update checkpoints set awaits = :again
+        where session_seq in (select session_seq from session_turn where turn_seq = :turn) returning seq"""
     checkpoint_seqs = rows.column(sql, again=AWAITS_REBUILD, turn=turn_seq)
     rows.run(f"delete from checkpoint_items where {in_keys('checkpoint_seq', checkpoint_seqs)}")  # noqa: S608
     sql = "delete from checkpoint_raw_captures where uuid = (select t.uuid from turns t where t.seq = :turn)"
@@ -221,30 +220,27 @@ class SessionState(NamedTuple):
 
     @property
     def state(self) -> str:
+        """The turns and distilled turns as text: it changes when more may be known."""
         return f"{self.turns}:{self.distilled}"
 
 
 def list_summaries(rows: Rows, *, after: int, limit: int) -> list[Summary]:
-    """The summaries past a turn's row key in the sessions that hold them first, each with its ordinal."""
-    sql = (
-        "select t.seq, t.session_seq, st.ordinal, t.uuid, t.at from turns t "
-        "join session_turn st on st.turn_seq = t.seq and st.session_seq = t.session_seq "
-        "where t.kind = 'summary' and t.seq > :after order by t.seq limit :limit"
-    )
+    """Returns the summaries past a turn's row key in the sessions that hold them first, each with its ordinal."""
+    sql = """select t.seq, t.session_seq, st.ordinal, t.uuid, t.at
+        from turns t join session_turn st on st.turn_seq = t.seq and st.session_seq = t.session_seq
+        where t.kind = 'summary' and t.seq > :after order by t.seq limit :limit"""
     return rows.read(Summary, sql, after=after, limit=limit)
 
 
 def is_summarised(rows: Rows, session_seq: int, *, since: str) -> bool:
     """Whether a session has a summary at or after a time."""
-    sql = (
-        "select t.seq from turns t "
-        "where t.kind = 'summary' and t.seq > 0 and t.session_seq = :session and t.at >= :since limit 1"
-    )
+    sql = """select t.seq
+        from turns t where t.kind = 'summary' and t.seq > 0 and t.session_seq = :session and t.at >= :since limit 1"""
     return rows.exists(sql, session=session_seq, since=since)
 
 
 def list_incomplete(rows: Rows) -> list[CheckpointRow]:
-    """The checkpoints of sessions with more turns, or more of them distilled, than when they were made."""
+    """Returns the checkpoints of sessions with more turns, or more of them distilled, than when they were made."""
     return rows.read(
         CheckpointRow,
         f"select {COLUMNS} from checkpoints k join sessions s on s.seq = k.session_seq {_JOIN_DISTILLED} "  # noqa: S608
@@ -255,44 +251,40 @@ def list_incomplete(rows: Rows) -> list[CheckpointRow]:
 
 
 def read_session_state(rows: Rows, session_seq: int) -> SessionState:
-    """A session's present state."""
+    """Returns a session's present state."""
     (session,) = rows.read(SessionState, f"{_SESSION_STATE_SQL} where s.seq = :session", session=session_seq)
     return session
 
 
 def find_session_state(rows: Rows, ident: str) -> SessionState | None:
-    """A session's present state by its id; None for one without turns."""
+    """Returns a session's present state by its id; None for one without turns."""
     return rows.read_one(SessionState, f"{_SESSION_STATE_SQL} where s.id = :id", id=ident)
 
 
 def read_last_turns(rows: Rows, session_seq: int, *, upto: int) -> list[tuple[Any, ...]]:
-    """(uuid, kind, tool, time, text) of the last turns up to an ordinal, in order; "" for a text not to be copied."""
+    """Returns (uuid, kind, tool, time, text) of the last turns up to an ordinal; "" for a text that is too long."""
     columns_sql = "t.uuid, t.kind, t.tool_name, t.at, case when length(t.text) <= :most then t.text else '' end"
     condition = f"st.ordinal <= :upto and t.source = 'transcript' and t.kind in {_CONVERSATION_KINDS}"
     return _read_last(rows, session_seq, columns_sql, condition, upto=upto)
 
 
 def read_last_prompts(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
-    """The last prompts of a session in order, in the form of `digests.read_entries`; unconfirmed ones are included."""
+    """Returns a session's last prompts in order, in the form of `digests.read_entries`, with unconfirmed ones."""
     columns_sql = "st.ordinal, t.uuid, t.kind, substr(t.text, 1, :most), t.at, '', '', 0"
     return _read_last(rows, session_seq, columns_sql, "t.kind in ('user', 'relayed')")
 
 
 def _read_last(rows: Rows, session_seq: int, columns_sql: str, condition: str, **values: Any) -> list[tuple[Any, ...]]:
-    """Columns of the last turns of a session that fulfil a condition and are not rewound, in order."""
-    sql = (
-        f"select {columns_sql} from session_turn st join turns t on t.seq = st.turn_seq "  # noqa: S608
-        f"where st.session_seq = :session and st.rewound = 0 and {condition} order by st.ordinal desc limit :limit"
-    )
+    """Returns columns of the last turns of a session that fulfil a condition and are not rewound, in order."""
+    sql = f"""select {columns_sql} from session_turn st join turns t on t.seq = st.turn_seq
+        where st.session_seq = :session and st.rewound = 0 and {condition} order by st.ordinal desc limit :limit"""  # noqa: S608
     return rows.all(sql, session=session_seq, most=MAX_TURN_CHARACTERS, limit=MAX_TURNS, **values)[::-1]
 
 
 def count_turns_after(rows: Rows, session_seq: int, *, upto: int, until: str = "") -> int:
     """Counts a session's turns after an ordinal, up to a time if given; at most STALE_AFTER_TURNS."""
-    sql = (
-        "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "  # noqa: S608
-        f"and st.ordinal > :upto and t.source = 'transcript' and t.kind in {_CONVERSATION_KINDS} "
-        "and (cast(:until as text) = '' or t.at <= :until) limit :far"
-    )
+    sql = f"""select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq
+        where st.session_seq = :session and st.ordinal > :upto and t.source = 'transcript'
+        and t.kind in {_CONVERSATION_KINDS} and (cast(:until as text) = '' or t.at <= :until) limit :far"""  # noqa: S608
     ordinals = rows.column(sql, session=session_seq, upto=upto, until=until, far=STALE_AFTER_TURNS)
     return len(ordinals)

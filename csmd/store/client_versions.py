@@ -14,17 +14,15 @@ MAX_DIRECTORIES = 8
 
 def record_versions(rows: Rows, latest: Mapping[str, str]) -> None:
     """Records the time of each version's latest line."""
-    conflict = (
-        "on conflict (version) do update "
-        "set last_at = case when clients.last_at < excluded.last_at then excluded.last_at else clients.last_at end"
-    )
+    conflict = """on conflict (version) do update set last_at = case when clients.last_at < excluded.last_at
+        then excluded.last_at else clients.last_at end"""
     for version, at in latest.items():
         rows.insert("clients", conflict, version=version, last_at=at)
-    rows.keep_newest("clients", "version", "last_at", most=MAX_VERSIONS)
+    rows.keep_newest("clients", "version", "last_at", limit=MAX_VERSIONS)
 
 
 def versions_since(rows: Rows, at: str) -> dict[str, str]:
-    """Version -> its latest line, of the versions with a line since a time, the latest first."""
+    """Returns the time of the latest line by version, of versions with a line since a time, the latest first."""
     return dict(
         rows.all("select version, last_at from clients where last_at >= :at order by last_at desc, version", at=at)
     )
@@ -33,9 +31,9 @@ def versions_since(rows: Rows, at: str) -> dict[str, str]:
 def record_other_directory(rows: Rows, path: str, *, at: str) -> None:
     """Records a configuration directory that a hook named and csmd does not read."""
     rows.upsert("elsewhere", "path", path=path, last_at=at)
-    rows.keep_newest("elsewhere", "path", "last_at", most=MAX_DIRECTORIES)
+    rows.keep_newest("elsewhere", "path", "last_at", limit=MAX_DIRECTORIES)
 
 
 def list_other_directories(rows: Rows) -> dict[str, str]:
-    """Directory -> when a hook last named it, of the recorded directories, the latest first."""
+    """Returns when a hook last named each recorded directory, the latest first."""
     return dict(rows.all("select path, last_at from elsewhere order by last_at desc, path"))

@@ -50,12 +50,10 @@ class _AuditRow(NamedTuple):
 
 def recount(rows: Rows, *, after: int = 0, projects: Sequence[int] | None) -> list[Recount]:
     """Recomputes the next turns past a row key that were compacted, or look so."""
-    sql = (
-        "select t.seq, t.uuid, t.text, t.dropped, t.gone, c.outcome, c.cause, c.bytes_before, c.bytes_after, "  # noqa: S608
-        "coalesce(c.tokens_before, 0), coalesce(c.tokens_after, 0) from turns t "
-        f"left join compactions c on c.turn_seq = t.seq where t.seq > :after and {in_keys('t.project_seq', projects)} "
-        "and (t.dropped is not null or c.turn_seq is not null) order by t.seq limit :limit"
-    )
+    sql = f"""select t.seq, t.uuid, t.text, t.dropped, t.gone, c.outcome,
+        c.cause, c.bytes_before, c.bytes_after, coalesce(c.tokens_before, 0), coalesce(c.tokens_after, 0) from turns t
+        left join compactions c on c.turn_seq = t.seq where t.seq > :after and {in_keys("t.project_seq", projects)}
+        and (t.dropped is not null or c.turn_seq is not null) order by t.seq limit :limit"""  # noqa: S608
     return [_recount_turn(row) for row in rows.read(_AuditRow, sql, after=after, limit=AUDIT_BATCH)]
 
 

@@ -52,7 +52,7 @@ class Compaction(NamedTuple):
 
 
 def sizes_of(text: str, uuid: str) -> Sizes | None:
-    """The sizes of a turn whose stored text was trimmed; None if nothing was.
+    """Returns the sizes of a turn whose stored text was trimmed; None if nothing was.
 
     The missing text is taken to be of the same kind as the stored one.
     """
@@ -99,7 +99,7 @@ def record_drop(rows: Rows, seq: int, *, text: str, name: str, reason: str, caus
 
 
 def _tokens(rows: Rows, seq: int, text: str) -> tuple[int, int]:
-    """The tokens of a turn's text, and whether they were counted."""
+    """Returns the tokens of a turn's text, and whether they were counted."""
     counted = rows.find("turns", "counted", seq=seq)
     return (weigh_tokens(text), 0) if counted is None else (int(counted), 1)
 
@@ -118,10 +118,8 @@ class Uncounted(NamedTuple):
 
 def list_uncounted(rows: Rows, *, limit: int, characters: int) -> list[Uncounted]:
     """Returns the next turns to count: at most `limit` turns and `characters` together, but always at least one."""
-    sql = (
-        "select seq, uuid, text, coalesce(dropped, 0) from turns where counted is null and gone = 0 order by seq "
-        "limit :limit"
-    )
+    sql = """select seq, uuid, text, coalesce(dropped, 0)
+        from turns where counted is null and gone = 0 order by seq limit :limit"""
     turns = rows.read(Uncounted, sql, limit=limit)
     sizes = accumulate(len(turn.text) for turn in turns)
     return [turn for turn, size in zip(turns, sizes, strict=True) if size <= characters] or turns[:1]
@@ -142,8 +140,8 @@ def record_count(rows: Rows, turn: Uncounted, tokens: int, *, whole: int | None)
             mark = weigh_tokens(turn.text[len(cut.head) : len(turn.text) - len(cut.tail)])
             before = (tokens - mark) * size // max(kept, 1)
         rows.run(
-            "update compactions set tokens_before = :before, tokens_after = :after, is_counted = :counted, "
-            "outcome = :outcome where turn_seq = :seq",
+            """update compactions set tokens_before = :before,
+                tokens_after = :after, is_counted = :counted, outcome = :outcome where turn_seq = :seq""",
             before=before,
             after=tokens,
             counted=int(whole is not None),
@@ -184,55 +182,45 @@ class Total(NamedTuple):
 
 
 def sum_outcomes(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> list[Total]:
-    """The sums by outcome and cause, of some projects (None: all) and of one session ("": all)."""
-    sql = (
-        "select c.outcome, c.cause, count(*), sum(c.is_counted), sum(c.bytes_before), sum(c.bytes_after), "
-        f"sum(c.tokens_before), sum(c.tokens_after) {_JOINED} where {in_keys('t.project_seq', projects)} "
-        f"and {_OF_SESSION} group by c.outcome, c.cause order by c.outcome, c.cause"
-    )
+    """Returns the sums by outcome and cause, of some projects (None: all) and of one session ("": all)."""
+    sql = f"""select c.outcome, c.cause, count(*), sum(c.is_counted), sum(c.bytes_before), sum(c.bytes_after),
+        sum(c.tokens_before), sum(c.tokens_after) {_JOINED} where {in_keys("t.project_seq", projects)}
+        and {_OF_SESSION} group by c.outcome, c.cause order by c.outcome, c.cause"""
     return rows.read(Total, sql, session=session)
 
 
 def average_reduction(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> float:
-    """The average reduction of a compressed turn's tokens in percent."""
-    share = rows.value(
-        f"select avg((c.tokens_before - c.tokens_after) * 100.0 / c.tokens_before) {_JOINED} "
-        f"where c.outcome = 'compressed' and {in_keys('t.project_seq', projects)} and {_OF_SESSION}",
-        session=session,
-    )
+    """Returns the average reduction of a compressed turn's tokens in percent."""
+    sql = f"""select avg((c.tokens_before - c.tokens_after) * 100.0 / c.tokens_before) {_JOINED}
+        where c.outcome = 'compressed' and {in_keys("t.project_seq", projects)} and {_OF_SESSION}"""
+    share = rows.value(sql, session=session)
     return round(float(share or 0), 1)
 
 
 def trimmed_turns(rows: Rows, session_seq: int) -> dict[str, int]:
     """Maps the uuid of each turn of a session that is stored in part to its original bytes."""
-    trimmed = rows.all(
-        "select t.uuid, c.bytes_before from session_turn st join compactions c on c.turn_seq = st.turn_seq "
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and c.cause = 'size'",
-        session=session_seq,
-    )
+    sql = """select t.uuid, c.bytes_before from session_turn st join compactions c on c.turn_seq = st.turn_seq
+        join turns t on t.seq = st.turn_seq where st.session_seq = :session and c.cause = 'size'"""
+    trimmed = rows.all(sql, session=session_seq)
     return dict(trimmed)
 
 
 def tokens_saved(rows: Rows) -> int:
-    """The tokens that compaction saved in all."""
+    """Returns the tokens that compaction saved in all."""
     return rows.number("select sum(tokens_before - tokens_after) from compactions where outcome = 'compressed'")
 
 
 def count_within_budget(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> int:
-    """The number of tool calls and results that are stored whole."""
-    return rows.number(
-        "select count(*) from turns t join sessions s on s.seq = t.session_seq "  # noqa: S608
-        f"where t.kind in ('tool_call', 'tool_result') and {in_keys('t.project_seq', projects)} and {_OF_SESSION} "
-        "and not exists (select 1 from compactions c where c.turn_seq = t.seq)",
-        session=session,
-    )
+    """Returns the number of tool calls and results that are stored whole."""
+    sql = f"""select count(*) from turns t join sessions s on s.seq = t.session_seq
+        where t.kind in ('tool_call', 'tool_result') and {in_keys("t.project_seq", projects)}
+        and {_OF_SESSION} and not exists (select 1 from compactions c where c.turn_seq = t.seq)"""  # noqa: S608
+    return rows.number(sql, session=session)
 
 
 def list_latest(rows: Rows, *, projects: Sequence[int] | None, session: str = "", limit: int) -> list[Compaction]:
-    """The compactions of the latest turns, the last first."""
-    sql = (
-        "select t.uuid, s.id, t.project_seq, t.kind, t.tool_name, t.at, c.outcome, c.cause, c.bytes_before, "
-        f"c.bytes_after, c.tokens_before, c.tokens_after, c.is_counted {_JOINED} "
-        f"where {in_keys('t.project_seq', projects)} and {_OF_SESSION} order by t.at desc, t.seq desc limit :limit"
-    )
+    """Returns the compactions of the latest turns, the last first."""
+    sql = f"""select t.uuid, s.id, t.project_seq, t.kind, t.tool_name, t.at,
+        c.outcome, c.cause, c.bytes_before, c.bytes_after, c.tokens_before, c.tokens_after, c.is_counted {_JOINED}
+        where {in_keys("t.project_seq", projects)} and {_OF_SESSION} order by t.at desc, t.seq desc limit :limit"""
     return rows.read(Compaction, sql, session=session, limit=limit)

@@ -25,7 +25,8 @@ import apsw
 
 from csmd.errors import Damaged, Displaced, IndexDamaged, Refused, SchemaTooNew, StoreError
 from csmd.paths import is_there
-from csmd.store import backup, migrate
+from csmd.store import backup, schema_migrations
+from csmd.store.cipher import has_key
 from csmd.store.sqlite import (
     BUSY_TIMEOUT_MS,
     REPAIR_HINT,
@@ -34,7 +35,6 @@ from csmd.store.sqlite import (
     cleanse,
     close_quietly,
     connect,
-    has_key,
     open_rows,
 )
 
@@ -92,7 +92,7 @@ class _Mailbox:
             self._changed.notify_all()
 
     def next_tasks(self, most: int) -> list[_Task]:
-        """The next tasks, at least one; [] when closed and empty."""
+        """Returns the next tasks, at least one; [] when closed and empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or bool(self._tasks))
             taken = [self._tasks.popleft() for _ in range(min(most, len(self._tasks)))]
@@ -135,7 +135,7 @@ class Store:
             writer = opening(readonly=False)
             rows = Rows(writer)
             self.is_encrypted = has_key(writer)
-            self.migrated = migrate.migrate(rows, now=now, backup=backup.pre_migration_path(path))
+            self.migrated = schema_migrations.migrate(rows, now=now, backup=backup.pre_migration_path(path))
             self.hash_key = _hash_key(rows, path)
             self._maintenance = opening(readonly=False)
             self._maintenance.set_busy_timeout(CHECKPOINT_PATIENCE_MS)
@@ -380,7 +380,7 @@ class Store:
         left = None if task.deadline_at is None else task.deadline_at - time.monotonic()
         try:
             # The deadline is inside: an interrupted rollback would leave the lane in this transaction.
-            with rows.transaction(write=False), rows.within(left):
+            with rows.transaction(write=False), rows.deadline(left):
                 result = task.run(rows)
         except BaseException as error:  # noqa: BLE001 - given to whoever waits for it
             task.future.set_exception(self._record_failure(error))
@@ -412,15 +412,15 @@ class Store:
 
 
 def _file_identity(path: Path) -> tuple[int, int, int, int]:
-    """(device, inode) of a file and of its directory; raises OSError if it is missing."""
+    """Returns (device, inode) of a file and of its directory; raises OSError if it is missing."""
     file, folder = path.stat(), path.parent.stat()
     return file.st_dev, file.st_ino, folder.st_dev, folder.st_ino
 
 
 def _refuse_newer(rows: Rows, path: Path) -> None:
-    """Raises SchemaTooNew, naming a usable backup, for a newer csmd's database; otherwise as `migrate.find_pending`."""
+    """Raises SchemaTooNew, naming a usable backup, for a newer csmd's database; otherwise as `schema_migrations.find_pending`."""
     try:
-        migrate.find_pending(rows)
+        schema_migrations.find_pending(rows)
     except SchemaTooNew as error:
         copy = backup.find_newest_compatible(path)
         if copy is None:
@@ -430,7 +430,7 @@ def _refuse_newer(rows: Rows, path: Path) -> None:
 
 
 def _hash_key(rows: Rows, path: Path) -> bytes:
-    """The key of the keyed hashes, created with the database; raises Damaged if it is missing from a used database."""
+    """Returns the key of the hashes, created with the database; raises Damaged if a used database lacks it."""
     if not rows.value("select count(*) from meta where key = 'hash_key'"):
         if rows.value("select count(*) from turns") or rows.value("select count(*) from tombstones"):
             raise Damaged(f"{path} is damaged: the key of its hashes is missing", hint=REPAIR_HINT)

@@ -51,28 +51,23 @@ def list_waiting(rows: Rows, *, since: str, quiet_before: str, now: str) -> list
 
     A session has ended if the host said so, or if it had no turn between `quiet_before` and `now`.
     """
-    sql = (
-        "select s.seq, s.id, s.project_seq, p.root, s.turns, s.last_at, coalesce(c.turns, 0) from sessions s "
-        "join projects p on p.seq = s.project_seq join cursors d on d.stage = 'digest' "
-        "and d.subject = cast(s.seq as text) left join curations c on c.session_seq = s.seq "
-        "where s.parent = '' and s.host <> 'probe' and s.turns > coalesce(c.turns, 0) and d.position >= s.turns "
-        "and s.last_at >= :since and (s.last_at not between :quiet_before and :now or exists "
-        "(select 1 from events e where e.session_id = s.id and e.name = 'session_end' and e.at >= s.last_at)) "
-        "order by s.last_at desc, s.seq desc"
-    )
+    sql = """select s.seq, s.id, s.project_seq, p.root, s.turns, s.last_at, coalesce(c.turns, 0)
+        from sessions s join projects p on p.seq = s.project_seq join cursors d on d.stage = 'digest'
+        and d.subject = cast(s.seq as text) left join curations c on c.session_seq = s.seq where s.parent = ''
+        and s.host <> 'probe' and s.turns > coalesce(c.turns, 0) and d.position >= s.turns and s.last_at >= :since
+        and (s.last_at not between :quiet_before and :now or exists (select 1 from events e where e.session_id = s.id
+        and e.name = 'session_end' and e.at >= s.last_at)) order by s.last_at desc, s.seq desc"""
     return rows.read(EndedSession, sql, since=since, quiet_before=quiet_before, now=now)
 
 
 def stated_memories(rows: Rows, ended: EndedSession) -> list[tuple[int, int, str]]:
     """Returns (ordinal, row key, uuid) of memories first stated in a session since it was last asked about."""
-    sql = (
-        "select st.ordinal, m.seq, p.uuid from memories m "  # noqa: S608
-        "join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id "
-        "join turns t on t.uuid = p.uuid join session_turn st on st.session_seq = :session and st.turn_seq = t.seq "
-        "where m.session_id = :id and m.twin_of = 0 and m.origin = 'stated' and m.superseded_by = '' and m.tier <> 'archive' "
-        "and st.rewound = 0 and st.ordinal > :after and st.ordinal <= :upto and t.project_seq = :project "
-        f"and {ON_THIS_SIDE} order by st.ordinal, m.seq"
-    )
+    sql = f"""select st.ordinal, m.seq, p.uuid
+        from memories m join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id
+        join turns t on t.uuid = p.uuid join session_turn st on st.session_seq = :session and st.turn_seq = t.seq
+        where m.session_id = :id and m.twin_of = 0 and m.origin = 'stated'
+        and m.superseded_by = '' and m.tier <> 'archive' and st.rewound = 0 and st.ordinal > :after
+        and st.ordinal <= :upto and t.project_seq = :project and {ON_THIS_SIDE} order by st.ordinal, m.seq"""  # noqa: S608
     return rows.all(
         sql, session=ended.seq, project=ended.project_seq, id=ended.id, after=ended.asked_upto, upto=ended.turns
     )
@@ -80,14 +75,12 @@ def stated_memories(rows: Rows, ended: EndedSession) -> list[tuple[int, int, str
 
 def prompts(rows: Rows, ended: EndedSession) -> list[Prompt]:
     """Returns the user's prompts in a session since it was last asked about, in order."""
-    sql = (
-        "select st.ordinal, t.uuid, t.at, t.text, coalesce((select substr(b.text, -:end) from session_turn sb "  # noqa: S608
-        "join turns b on b.seq = sb.turn_seq where sb.session_seq = st.session_seq and sb.ordinal < st.ordinal "
-        "and b.kind = 'assistant' and b.text <> '' order by sb.ordinal desc limit 1), '') "
-        "from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and st.rewound = 0 and st.ordinal > :after and st.ordinal <= :upto "
-        f"and t.kind = 'user' and t.source = 'transcript' and t.project_seq = :project and {ON_THIS_SIDE} order by st.ordinal"
-    )
+    sql = f"""select st.ordinal, t.uuid, t.at, t.text, coalesce((select substr(b.text, -:end)
+        from session_turn sb join turns b on b.seq = sb.turn_seq where sb.session_seq = st.session_seq
+        and sb.ordinal < st.ordinal and b.kind = 'assistant' and b.text <> '' order by sb.ordinal desc limit 1), '')
+        from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session
+        and st.rewound = 0 and st.ordinal > :after and st.ordinal <= :upto and t.kind = 'user'
+        and t.source = 'transcript' and t.project_seq = :project and {ON_THIS_SIDE} order by st.ordinal"""  # noqa: S608
     return rows.read(
         Prompt,
         sql,
@@ -101,30 +94,25 @@ def prompts(rows: Rows, ended: EndedSession) -> list[Prompt]:
 
 def judged_sessions(rows: Rows, *, projects: Collection[int]) -> frozenset[str]:
     """Returns the sessions of some projects whose memories a model has judged."""
-    judged_ids = rows.all(
-        "select s.id from curations c join sessions s on s.seq = c.session_seq "  # noqa: S608
-        f"where {in_keys('s.project_seq', projects)} and exists (select 1 from memories m join judgements j "
-        "on j.memory_seq = m.seq where m.session_id = s.id)"
-    )
+    sql = f"""select s.id
+        from curations c join sessions s on s.seq = c.session_seq where {in_keys("s.project_seq", projects)}
+        and exists (select 1 from memories m join judgements j on j.memory_seq = m.seq where m.session_id = s.id)"""  # noqa: S608
+    judged_ids = rows.all(sql)
     return frozenset(ident for (ident,) in judged_ids)
 
 
 def is_of_one_project(rows: Rows, ended: EndedSession) -> bool:
     """Whether all turns of a session are of its own project, so that its digest tells of no other."""
-    sql = (
-        "select 1 from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
-        "and t.project_seq <> :project limit 1"
-    )
+    sql = """select 1 from session_turn st
+        join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.project_seq <> :project limit 1"""
     return not rows.all(sql, session=ended.seq, project=ended.project_seq)
 
 
 def find_note(rows: Rows, memory_seq: int) -> str:
     """Returns the id of the note that is shown in a memory's place; "" if there is none."""
-    return rows.text(
-        "select n.id from links l join memories n on n.seq = l.to_seq "
-        "where l.from_seq = :seq and l.relationship = 'curated_as' order by l.created_at desc limit 1",
-        seq=memory_seq,
-    )
+    sql = """select n.id from links l join memories n on n.seq = l.to_seq
+        where l.from_seq = :seq and l.relationship = 'curated_as' order by l.created_at desc limit 1"""
+    return rows.text(sql, seq=memory_seq)
 
 
 def record_curation(
@@ -172,21 +160,18 @@ def record_work_state(rows: Rows, memory_seq: int, *, uuid: str, ended: EndedSes
 
 def work_states(rows: Rows, session_seqs: Collection[int]) -> dict[str, tuple[str, str]]:
     """Returns session -> (the state in which it left the work, when that was said), of those without later turns."""
-    newest = rows.all(
-        "select s.id, m.text, m.created_at from stands x join sessions s on s.seq = x.session_seq and s.turns = x.turns "  # noqa: S608
-        f"join memories m on m.seq = x.memory_seq where {in_keys('x.session_seq', session_seqs)} "
-        "and m.superseded_by = '' order by x.at, m.id"
-    )
+    sql = f"""select s.id, m.text, m.created_at from stands x
+        join sessions s on s.seq = x.session_seq and s.turns = x.turns join memories m on m.seq = x.memory_seq
+        where {in_keys("x.session_seq", session_seqs)} and m.superseded_by = '' order by x.at, m.id"""  # noqa: S608
+    newest = rows.all(sql)
     return {session: (text, at) for session, text, at in newest}
 
 
 def delete_notes_of_turn(rows: Rows, turn_seq: int) -> None:
     """Deletes what a model made of the sessions of a turn whose text has changed, because it may contain that text."""
     drop_answers(rows)
-    sql = (
-        "select m.seq from session_turn st join stands x on x.session_seq = st.session_seq "
-        "join memories m on m.seq = x.memory_seq where st.turn_seq = :turn and m.origin = :curated and m.pinned = 0"
-    )
+    sql = """select m.seq from session_turn st join stands x on x.session_seq = st.session_seq
+        join memories m on m.seq = x.memory_seq where st.turn_seq = :turn and m.origin = :curated and m.pinned = 0"""
     made = rows.column(sql, turn=turn_seq, curated=CURATED_ORIGIN)
     for memory in memories.by_seqs(rows, made).values():
         memory_deletion.delete_memory(rows, memory)

@@ -53,7 +53,7 @@ class Pace:
     required: Mapping[int, int] = field(default_factory=dict)
 
     def due(self, turns: str) -> str:
-        """The SQL condition that a session `s` with the cursor `c` and this number of turns is due."""
+        """Returns the SQL condition that a session `s` with the cursor `c` and this number of turns is due."""
         cases = " ".join(f"when {int(seq)} then {int(upto)}" for seq, upto in self.required.items())
         return (
             f"(s.last_at not between :quiet_before and :now or {turns} - coalesce(c.position, 0) > {turns} / "
@@ -63,13 +63,13 @@ class Pace:
 
 
 def sessions_at_work(rows: Rows, *, quiet_before: str) -> dict[int, int]:
-    """People's conversations with a turn since `quiet_before`: the number of their turns by row key."""
+    """Returns the number of turns of people's conversations with a turn since `quiet_before`, by row key."""
     sql = "select seq, turns from sessions where parent = '' and last_at >= :quiet_before"
     return dict(rows.all(sql, quiet_before=quiet_before))
 
 
 def file_state(rows: Rows, path: str) -> FileState | None:
-    """The state of reading of a transcript; None if it was never read."""
+    """Returns the state of reading of a transcript; None if it was never read."""
     sql = "select path, device, inode, position, head, foot, mtime_ns, bad_lines from files where path = :path"
     return rows.read_one(FileState, sql, path=path)
 
@@ -80,19 +80,17 @@ def save_file(rows: Rows, state: FileState, *, now: str) -> None:
 
 
 def file_positions(rows: Rows, *, since: int = -(2**62), most: int = 2**31) -> dict[str, tuple[int, int]]:
-    """(bytes read, time of the last write in ns) of transcripts by path, the latest first.
+    """Returns (bytes read, time of the last write in ns) of transcripts by path, the latest first.
 
     Only those written `since` a time (ns) when they were read, at most `most`, without purged names.
     """
-    sql = (
-        "select path, position, mtime_ns from files where mtime_ns >= :since and substr(path, 1, 7) <> 'purged:' "
-        "order by mtime_ns desc limit :most"
-    )
+    sql = """select path, position, mtime_ns
+        from files where mtime_ns >= :since and substr(path, 1, 7) <> 'purged:' order by mtime_ns desc limit :most"""
     return {path: (position, mtime) for path, position, mtime in rows.all(sql, since=since, most=most)}
 
 
 def read_cursor(rows: Rows, stage: str, subject: str) -> int:
-    """A stage's position in a subject; 0 at first."""
+    """Returns a stage's position in a subject; 0 at first."""
     sql = "select position from cursors where stage = :stage and subject = :subject"
     return rows.number(sql, stage=stage, subject=subject)
 
@@ -103,26 +101,21 @@ def move_cursor(rows: Rows, stage: str, subject: str, position: int) -> None:
 
 
 def sessions_behind(rows: Rows, stage: str, *, after: str = "", pace: Pace = Pace()) -> list[SessionBehind]:
-    """People's conversations with turns that `stage` has not processed and that are due, oldest first.
+    """Returns people's conversations that are due with turns that `stage` has not processed, oldest first.
 
     With `after` up to that stage's position, which is then `turns`.
     """
     due = pace.due("coalesce(d.position, s.turns)")
-    sql = (
-        "select s.seq, s.id, coalesce(c.position, 0), coalesce(d.position, s.turns), s.last_at, s.settled_at, "  # noqa: S608
-        "s.started_at, s.path from sessions s "
-        "left join cursors c on c.stage = :stage and c.subject = cast(s.seq as text) "
-        "left join cursors d on d.stage = :after and d.subject = cast(s.seq as text) "
-        "where s.parent = '' and s.host <> 'probe' and (:after = '' or d.position is not null) "
-        f"and coalesce(d.position, s.turns) > coalesce(c.position, 0) and {due} order by s.started_at, s.seq"
-    )
+    sql = f"""select s.seq, s.id, coalesce(c.position, 0), coalesce(d.position, s.turns),
+        s.last_at, s.settled_at, s.started_at, s.path from sessions s left join cursors c on c.stage = :stage
+        and c.subject = cast(s.seq as text) left join cursors d on d.stage = :after and d.subject = cast(s.seq as text)
+        where s.parent = '' and s.host <> 'probe' and (:after = '' or d.position is not null)
+        and coalesce(d.position, s.turns) > coalesce(c.position, 0) and {due} order by s.started_at, s.seq"""  # noqa: S608
     return rows.read(SessionBehind, sql, stage=stage, after=after, quiet_before=pace.quiet_before, now=pace.now)
 
 
 def exchange_start(rows: Rows, session_seq: int, *, at: int) -> int:
-    """The ordinal of the latest prompt at or before the ordinal `at` in a conversation; 0 for none."""
-    sql = (
-        "select max(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and st.ordinal <= :at and t.kind in ('user', 'relayed')"
-    )
+    """Returns the ordinal of the latest prompt at or before the ordinal `at` in a conversation; 0 for none."""
+    sql = """select max(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq
+        where st.session_seq = :session and st.ordinal <= :at and t.kind in ('user', 'relayed')"""
     return rows.number(sql, session=session_seq, at=at)

@@ -23,19 +23,17 @@ class DreamScope(NamedTuple):
 
 def list_scopes(rows: Rows) -> list[DreamScope]:
     """Returns the scopes that a dream looks at: what holds everywhere first, then projects by key."""
-    return rows.read(
-        DreamScope,
-        "select p.seq, case when p.kind = 'workspace' then p.seq else p.workspace_seq end from projects p "
-        "where p.merged_into = 0 order by case when p.seq = 0 then 0 when p.kind = 'workspace' then 1 else 2 end, p.key",
-    )
+    sql = """select p.seq, case when p.kind = 'workspace' then p.seq else p.workspace_seq end
+        from projects p where p.merged_into = 0
+        order by case when p.seq = 0 then 0 when p.kind = 'workspace' then 1 else 2 end, p.key"""
+    return rows.read(DreamScope, sql)
 
 
 def scope_memories(rows: Rows, place: DreamScope) -> list[int]:
     """Returns the row keys of a scope's memories that are not archived, and of living general ones that apply there."""
-    held = (
-        f"select m.seq from memories m where m.project_seq = :place and m.tier <> 'archive' and m.twin_of = 0 and {memories.NOT_COLLEAGUES} "  # noqa: S608
-        "and (:alive = 0 or m.superseded_by = '') order by m.confirmed_at desc, m.id limit :most"
-    )
+    held = f"""select m.seq from memories m
+        where m.project_seq = :place and m.tier <> 'archive' and m.twin_of = 0 and {memories.NOT_COLLEAGUES}
+        and (:alive = 0 or m.superseded_by = '') order by m.confirmed_at desc, m.id limit :most"""  # noqa: S608
     own = rows.column(held, place=place.seq, alive=0, most=MAX_MEMORIES)
     around = (
         rows.column(held, place=place.everywhere, alive=1, most=MAX_MEMORIES) if place.everywhere != place.seq else []
@@ -49,12 +47,10 @@ def filter_unarchived(rows: Rows, seqs: Sequence[int]) -> list[Memory]:
 
 
 #: What users said in the projects of a workspace about how they work.
-_STATED = (
-    "from memories m join projects p on p.seq = m.project_seq where p.workspace_seq = :place "
-    "and p.seq <> :place and p.kind <> 'workspace' and p.merged_into = 0 and m.scope = 'project' "
-    "and m.authority = 'user' and m.tier <> 'archive' and m.superseded_by = '' and m.twin_of = 0 "
-    "and (m.gate = 'behavioral' or m.category = 'preference')"
-)
+_STATED = """from memories m join projects p on p.seq = m.project_seq
+    where p.workspace_seq = :place and p.seq <> :place and p.kind <> 'workspace'
+    and p.merged_into = 0 and m.scope = 'project' and m.authority = 'user' and m.tier <> 'archive'
+    and m.superseded_by = '' and m.twin_of = 0 and (m.gate = 'behavioral' or m.category = 'preference')"""
 
 
 def stated_habits(rows: Rows, place: DreamScope) -> list[int]:
@@ -80,8 +76,8 @@ def dream_topics(rows: Rows, place: DreamScope, seqs: Sequence[int]) -> dict[str
     """Returns memory -> the names of its topics, without those that a person removed."""
     names_of: dict[str, set[str]] = defaultdict(set)
     for ident, name in rows.all(
-        "select m.id, t.name from memories m join memory_topics x on x.memory_seq = m.seq "  # noqa: S608
-        f"join topics t on t.seq = x.topic_seq where {in_keys('m.seq', seqs)} and m.project_seq = :place and x.weight > 0",
+        f"""select m.id, t.name from memories m join memory_topics x on x.memory_seq = m.seq join topics t
+            on t.seq = x.topic_seq where {in_keys("m.seq", seqs)} and m.project_seq = :place and x.weight > 0""",  # noqa: S608
         place=place.seq,
     ):
         names_of[ident].add(name)
@@ -90,27 +86,23 @@ def dream_topics(rows: Rows, place: DreamScope, seqs: Sequence[int]) -> dict[str
 
 def injected_sessions(rows: Rows, seqs: Sequence[int]) -> frozenset[tuple[str, str]]:
     """Returns (session, memory) for each session into which one of these memories was injected."""
-    injected = rows.all(
-        "select distinct n.session_id, i.memory_id from memories m join injection_items i on i.memory_id = m.id "  # noqa: S608
-        f"join injections n on n.seq = i.injection_seq where {in_keys('m.seq', seqs)}"
-    )
+    sql = f"""select distinct n.session_id, i.memory_id from memories m join injection_items i on i.memory_id = m.id
+        join injections n on n.seq = i.injection_seq where {in_keys("m.seq", seqs)}"""  # noqa: S608
+    injected = rows.all(sql)
     return frozenset(injected)
 
 
 def assistants_sources(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
     """Returns the uuids of assistants' turns among the sources of some memories."""
-    return rows.distinct(
-        "select distinct p.uuid from provenance p join turns t on t.uuid = p.uuid "  # noqa: S608
-        f"where {in_keys('p.memory_seq', seqs)} and t.kind = 'assistant'"
-    )
+    sql = f"""select distinct p.uuid from provenance p
+        join turns t on t.uuid = p.uuid where {in_keys("p.memory_seq", seqs)} and t.kind = 'assistant'"""  # noqa: S608
+    return rows.distinct(sql)
 
 
 def vector_state(rows: Rows, place: DreamScope) -> tuple[int, int]:
     """Returns the number of vectors of a scope's memories, and the row key of the last: a fingerprint of the set."""
-    sql = (
-        "select count(*), coalesce(max(c.seq), 0) from vector_models cross join vector_codes c "
-        "where c.model_seq = vector_models.seq and c.kind = 'memory' and c.project_seq = :place"
-    )
+    sql = """select count(*), coalesce(max(c.seq), 0) from vector_models cross join vector_codes c
+        where c.model_seq = vector_models.seq and c.kind = 'memory' and c.project_seq = :place"""
     number, last = rows.all(sql, place=place.seq)[0]
     return number, last
 

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
 from csmd.store import cursors
-from csmd.store.sqlite import Rows, columns, in_keys
+from csmd.store.row_values import columns
+from csmd.store.sqlite import Rows, in_keys
 
 #: undoing: its rows are restored, its files not yet.
 State = Literal["running", "done", "failed", "cancelled", "undoing", "undone"]
@@ -102,11 +103,9 @@ def delete_actions(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
     Call it until it returns 0. The last finished dream is kept, and so is one that is being undone, with all its
     actions.
     """
-    gone = rows.run(
-        "delete from change_sets where seq in (select k.seq from change_sets k join dreams d on d.seq = k.dream_seq "  # noqa: S608
-        f"where {in_keys('d.seq', seqs)} and d.state not in ('running', 'undoing') order by k.seq limit :most)",
-        most=most,
-    )
+    sql = f"""delete from change_sets where seq in (select k.seq from change_sets k join dreams d on d.seq = k.dream_seq
+        where {in_keys("d.seq", seqs)} and d.state not in ('running', 'undoing') order by k.seq limit :most)"""  # noqa: S608
+    gone = rows.run(sql, most=most)
     last_done = find_latest(rows)
     return gone or rows.run(
         f"delete from dreams where {in_keys('seq', seqs)} and seq <> :kept and state not in ('running', 'undoing')",  # noqa: S608
@@ -116,10 +115,8 @@ def delete_actions(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
 
 def set_states(rows: Rows, dreams: Sequence[int], state: State, *, now: str) -> None:
     """Records that some dreams are being undone, or are undone."""
-    sql = (
-        "update dreams set state = :state, undone_at = case when undone_at = '' then :now else undone_at end "  # noqa: S608
-        f"where {in_keys('seq', dreams)}"
-    )
+    sql = f"""update dreams set state = :state, undone_at = case when undone_at = '' then :now else undone_at end
+        where {in_keys("seq", dreams)}"""  # noqa: S608
     rows.run(sql, state=state, now=now)
 
 
@@ -156,9 +153,7 @@ def last_turn(rows: Rows) -> str:
 
 def crowded_tiers(rows: Rows, *, most: int) -> list[tuple[str, str, int]]:
     """Returns (project, tier, memories) of each tier of a project with more than `most`, the fullest first."""
-    sql = (
-        "select p.name, g.tier, g.number from (select m.project_seq, m.tier, count(*) as number from memories m "
-        "where m.tier <> :aside group by m.project_seq, m.tier having count(*) > :most) g "
-        "join projects p on p.seq = g.project_seq order by 3 desc, 1, 2"
-    )
+    sql = """select p.name, g.tier, g.number from (select m.project_seq, m.tier, count(*) as number from memories m
+        where m.tier <> :aside group by m.project_seq, m.tier having count(*) > :most) g
+        join projects p on p.seq = g.project_seq order by 3 desc, 1, 2"""
     return rows.all(sql, aside=ARCHIVE_TIER, most=most)

@@ -28,10 +28,8 @@ def record_event(rows: Rows, event: Event, *, text_hash: str, payload_hash: str)
 
 
 def _is_repeated(rows: Rows, event: Event, payload_hash: str) -> bool:
-    sql = (
-        "select at from events where session_id = :session and name = :name and payload_hash = :payload "
-        "order by seq desc limit 5"
-    )
+    sql = """select at
+        from events where session_id = :session and name = :name and payload_hash = :payload order by seq desc limit 5"""
     for at in rows.column(sql, session=event.session_id, name=event.name, payload=payload_hash):
         first, last = sorted((at, event.at))
         sql = "select count(*) from events where session_id = :session and name <> :name and at > :first and at < :last"
@@ -51,10 +49,8 @@ def session_events_after(
 
     Events of unknown sessions are counted but left out.
     """
-    sql = (
-        "select e.seq, coalesce(s.seq, 0), e.name, e.at from events e left join sessions s on s.id = e.session_id "
-        "where e.seq > :after order by e.seq limit :limit"
-    )
+    sql = """select e.seq, coalesce(s.seq, 0), e.name, e.at
+        from events e left join sessions s on s.id = e.session_id where e.seq > :after order by e.seq limit :limit"""
     events = rows.all(sql, after=after, limit=limit)
     named = [(session, at) for _, session, name, at in events if name in names and session]
     return (events[-1][0] if events else after), len(events), named
@@ -84,45 +80,37 @@ class UnreportedSession(NamedTuple):
 def sessions_without_events(
     rows: Rows, *, began: str, lively: str, answered: str, now: str
 ) -> list[SessionWithoutEvents]:
-    """People's sessions without an event that began after `began` and have a turn since `lively`.
+    """Returns people's sessions without an event that began after `began` and have a turn since `lively`.
 
     An assistant answered in them before `answered`. Sessions with a last turn after `now` are left out.
     """
-    sql = (
-        "select s.id, s.path, s.started_at from sessions s where s.parent = '' and s.path <> '' "
-        "and s.started_at >= :began and s.last_at >= :lively and s.last_at <= :now and not exists "
-        "(select 1 from events e where e.session_id = s.id) and s.unreported_at = '' and exists (select 1 "
-        "from session_turn p join turns t on t.seq = p.turn_seq join session_turn q on q.session_seq = p.session_seq "
-        "and q.ordinal > p.ordinal join turns a on a.seq = q.turn_seq where p.session_seq = s.seq "
-        "and t.kind in ('user', 'relayed') and a.kind = 'assistant' and a.at <= :answered) order by s.started_at, s.seq"
-    )
+    sql = """select s.id, s.path, s.started_at from sessions s
+        where s.parent = '' and s.path <> '' and s.started_at >= :began and s.last_at >= :lively and s.last_at <= :now
+        and not exists (select 1 from events e where e.session_id = s.id) and s.unreported_at = '' and exists (select 1
+        from session_turn p join turns t on t.seq = p.turn_seq join session_turn q on q.session_seq = p.session_seq
+        and q.ordinal > p.ordinal join turns a on a.seq = q.turn_seq where p.session_seq = s.seq
+        and t.kind in ('user', 'relayed') and a.kind = 'assistant' and a.at <= :answered) order by s.started_at, s.seq"""
     return rows.read(SessionWithoutEvents, sql, began=began, lively=lively, answered=answered, now=now)
 
 
 def unreported_sessions(rows: Rows) -> list[UnreportedSession]:
-    """The sessions marked as unreported, the earliest first."""
-    return rows.read(
-        UnreportedSession,
-        "select id, path, unreported_at, unreported_after from sessions where unreported_at > '' "
-        "order by unreported_at, id",
-    )
+    """Returns the sessions marked as unreported, the earliest first."""
+    sql = """select id, path, unreported_at, unreported_after
+        from sessions where unreported_at > '' order by unreported_at, id"""
+    return rows.read(UnreportedSession, sql)
 
 
 def latest_events(rows: Rows, host: str) -> list[tuple[int, str, str]]:
-    """(row key, time, transcript or "") of an assistant's latest events."""
-    sql = (
-        "select e.seq, e.at, coalesce(s.path, '') from events e left join sessions s on s.id = e.session_id "
-        "where e.host = :host and e.seq > (select coalesce(max(seq), 0) from events) - :latest"
-    )
+    """Returns (row key, time, transcript or "") of an assistant's latest events."""
+    sql = """select e.seq, e.at, coalesce(s.path, '') from events e left join sessions s on s.id = e.session_id
+        where e.host = :host and e.seq > (select coalesce(max(seq), 0) from events) - :latest"""
     return rows.all(sql, host=host, latest=MAX_LATEST_EVENTS)
 
 
 def mark_unreported(rows: Rows, sessions: Sequence[str], *, at: str) -> None:
     """Marks sessions that no hook has reported until now."""
-    sql = (
-        "update sessions set unreported_at = :at, unreported_after = (select coalesce(max(seq), 0) from events) "
-        "where id = :session and unreported_at = ''"
-    )
+    sql = """update sessions set unreported_at = :at, unreported_after = (select coalesce(max(seq), 0) from events)
+        where id = :session and unreported_at = ''"""
     for session in sessions:
         rows.run(sql, session=session, at=at)
 

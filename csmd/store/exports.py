@@ -17,13 +17,13 @@ from csmd.store import (
     memories,
     memory_links,
     memory_scenes,
+    memory_snapshots,
     projects,
-    row_images,
-    row_restore,
     topics,
     workspaces,
 )
-from csmd.store.sqlite import Rows, as_value, in_keys
+from csmd.store.row_values import as_value
+from csmd.store.sqlite import Rows, in_keys
 from csmd.vocabulary import NEVER
 
 #: The columns of a memory itself; references to other rows and counts of days are separate.
@@ -39,17 +39,16 @@ INCOMPLETE = "in part"
 
 
 def list_exported(rows: Rows, places: Sequence[int] | None) -> list[int]:
-    """The row keys of the memories of some projects (None: all), the oldest first, without colleagues'."""
-    return rows.column(
-        f"select m.seq from memories m where m.twin_of = 0 and {memories.NOT_COLLEAGUES} and {in_keys('m.project_seq', places)} "  # noqa: S608
-        "order by m.created_at, m.id"
-    )
+    """Returns the row keys of the memories of some projects (None: all), the oldest first, without colleagues'."""
+    sql = f"""select m.seq from memories m where m.twin_of = 0
+        and {memories.NOT_COLLEAGUES} and {in_keys("m.project_seq", places)} order by m.created_at, m.id"""  # noqa: S608
+    return rows.column(sql)
 
 
 def memory_record(rows: Rows, seq: int) -> dict[str, Any]:
-    """Everything stored of one memory, as JSON."""
+    """Returns everything stored of one memory, as JSON."""
     ident = rows.text("select id from memories where seq = :seq", seq=seq)
-    image = row_images.memory_values(rows, ident)
+    image = memory_snapshots.read_memory(rows, ident)
     assert image is not None
     text, state, more = image
     columns, project = state["columns"], int(state["columns"]["project_seq"])
@@ -75,28 +74,26 @@ def memory_record(rows: Rows, seq: int) -> dict[str, Any]:
 
 
 def memory_edges(rows: Rows, seq: int) -> list[tuple[str, str, str, float, str]]:
-    """(from, to, relationship, weight, time) of a memory's links, by ids."""
-    return rows.all(
-        "select f.id, t.id, l.relationship, l.weight, l.created_at from links l join memories f on f.seq = l.from_seq "
-        "join memories t on t.seq = l.to_seq where l.from_seq = :seq or l.to_seq = :seq order by 1, 2, 3",
-        seq=seq,
-    )
+    """Returns (from, to, relationship, weight, time) of a memory's links, by ids."""
+    sql = """select f.id, t.id, l.relationship, l.weight, l.created_at from links l join memories f on f.seq = l.from_seq
+        join memories t on t.seq = l.to_seq where l.from_seq = :seq or l.to_seq = :seq order by 1, 2, 3"""
+    return rows.all(sql, seq=seq)
 
 
 def _project_record(rows: Rows, seq: int) -> dict[str, str]:
-    """A project as another machine may know it; {} for everywhere."""
+    """Returns a project as another machine may know it; {} for everywhere."""
     if seq == 0:
         return {}
     key, root, name, kind, remote, wall = rows.all(
-        "select p.key, p.root, p.name, p.kind, p.remote, coalesce(w.name, '') from projects p "
-        "left join projects w on w.seq = p.workspace_seq and p.workspace_seq > 0 where p.seq = :seq",
+        """select p.key, p.root, p.name, p.kind, p.remote, coalesce(w.name, '')
+            from projects p left join projects w on w.seq = p.workspace_seq and p.workspace_seq > 0 where p.seq = :seq""",
         seq=seq,
     )[0]
     return {"key": key, "root": root, "name": name, "kind": kind, "remote": remote, "workspace": wall}
 
 
 def ensure_project(rows: Rows, named: Mapping[str, str], *, now: str, here: Project | None = None) -> int:
-    """The row of the project that a record names: by key, else by remote, else a new one with its old path.
+    """Returns the row of the project that a record names: by key, else by remote, else a new one with its old path.
 
     By remote if its path is not here: the directory of the import (`here`), else the only project with this remote, or
     the only one of several whose directory exists. A record from a workspace goes only to a project in the same
@@ -124,17 +121,15 @@ def _with_remote(rows: Rows, remote: str, *, wall: str, now: str, here: Project 
     behind = workspaces.find_workspace(rows, wall) if wall else 0
     if here is not None and here.remote == remote and (not wall or _wall_of(rows, here) == behind):
         return projects.ensure(rows, here, now=now)
-    sql = (
-        "select seq, root from projects where remote = :remote and merged_into = 0 and part_of = 0 "
-        "and (:open or workspace_seq = :behind)"
-    )
+    sql = """select seq, root
+        from projects where remote = :remote and merged_into = 0 and part_of = 0 and (:open or workspace_seq = :behind)"""
     alike = rows.all(sql, remote=remote, open=int(not wall), behind=-1 if behind is None else behind)
     present = [row for row in alike if not files.is_missing(str(row[1]))] or alike
     return int(present[0][0]) if len(present) == 1 else None
 
 
 def _wall_of(rows: Rows, project: Project) -> int:
-    """The workspace of a project, or the one it would join once it is stored; 0 for none."""
+    """Returns the workspace of a project, or the one it would join once it is stored; 0 for none."""
     seq = projects.seq_of(rows, project)
     return projects.workspace_around(rows, project.root) if seq is None else projects.everywhere_of(rows, seq)
 
@@ -161,7 +156,7 @@ def add_annotations(rows: Rows, seq: int, ident: str, item: Mapping[str, Any], *
     `renamed` maps the ids of the records to those that they have here.
     """
     for table in ("symptoms", "refutations"):
-        row_restore.restore_annotations(rows, seq, table, item[table])
+        memory_snapshots.restore_annotations(rows, seq, table, item[table])
     set_scene(rows, seq, item)
     for name, by, weight in item["tags"]:
         topics.tag_memory(rows, seq, name, by=by, weight=weight)
@@ -190,12 +185,10 @@ def record_import(rows: Rows, ident: str, *, reason: str, now: str, state: str =
 
 
 def list_imported(rows: Rows, seqs: Sequence[int]) -> list[tuple[str, str, str]]:
-    """(id, how it was imported, when) of those of some memories (row keys) that were, in order."""
-    return rows.all(
-        "select t.id, c.reason, c.at from memories t join belief_changes c on c.memory_id = t.id "  # noqa: S608
-        f"where c.change = :brought and {in_keys('t.seq', seqs)} group by t.id order by t.seq",
-        brought=IMPORTED,
-    )
+    """Returns (id, how it was imported, when) of those of some memories (row keys) that were, in order."""
+    sql = f"""select t.id, c.reason, c.at from memories t join belief_changes c on c.memory_id = t.id
+        where c.change = :brought and {in_keys("t.seq", seqs)} group by t.id order by t.seq"""  # noqa: S608
+    return rows.all(sql, brought=IMPORTED)
 
 
 def is_import_incomplete(rows: Rows, ident: str) -> bool:

@@ -56,19 +56,17 @@ class ErrorRecord:
 
 
 def error_id(fingerprint: str) -> str:
-    """The id of an error: x and ten hex digits of its fingerprint."""
+    """Returns the id of an error: x and ten hex digits of its fingerprint."""
     return f"x{fingerprint[:10]}"
 
 
 def find_error_by_id(rows: Rows, ident: str, projects: Sequence[int] | None) -> ErrorRecord | None:
-    """The error with an id, or None."""
+    """Returns the error with an id, or None."""
     if not ident.startswith("x") or len(ident) < 2:
         return None
-    fingerprint = rows.value(
-        "select fingerprint from errors where fingerprint >= :prefix and fingerprint < :prefix || 'g' "
-        "order by fingerprint limit 1",
-        prefix=ident[1:],
-    )
+    sql = """select fingerprint
+        from errors where fingerprint >= :prefix and fingerprint < :prefix || 'g' order by fingerprint limit 1"""
+    fingerprint = rows.value(sql, prefix=ident[1:])
     return None if fingerprint is None else find_error(rows, fingerprint, projects)
 
 
@@ -83,21 +81,17 @@ def add_error(
 
 
 def list_failures(rows: Rows, session_seq: int, *, before: int = 2**62) -> list[OpenFailure]:
-    """The failures of a session before an ordinal, in order."""
-    sql = (
-        "select x.error_seq, x.turn_seq, st.ordinal, e.command, e.fingerprint from error_seen x join errors e "
-        "on e.seq = x.error_seq join session_turn st on st.session_seq = x.session_seq and st.turn_seq = x.turn_seq "
-        "where x.session_seq = :session and st.ordinal < :before order by st.ordinal, x.error_seq"
-    )
+    """Returns the failures of a session before an ordinal, in order."""
+    sql = """select x.error_seq, x.turn_seq, st.ordinal, e.command, e.fingerprint from error_seen x join errors e
+        on e.seq = x.error_seq join session_turn st on st.session_seq = x.session_seq and st.turn_seq = x.turn_seq
+        where x.session_seq = :session and st.ordinal < :before order by st.ordinal, x.error_seq"""
     return rows.read(OpenFailure, sql, session=session_seq, before=before)
 
 
 def last_fix_ordinal(rows: Rows, session_seq: int, error_seq: int) -> int:
-    """The ordinal of the turn in which a session last fixed an error; 0 for never."""
-    sql = (
-        "select max(st.ordinal) from error_fixes f join session_turn st on st.session_seq = f.session_seq "
-        "and st.turn_seq = f.turn_seq where f.error_seq = :error and f.session_seq = :session"
-    )
+    """Returns the ordinal of the turn in which a session last fixed an error; 0 for never."""
+    sql = """select max(st.ordinal) from error_fixes f join session_turn st on st.session_seq = f.session_seq
+        and st.turn_seq = f.turn_seq where f.error_seq = :error and f.session_seq = :session"""
     return rows.number(sql, error=error_seq, session=session_seq)
 
 
@@ -110,14 +104,14 @@ def add_fix(
 
 
 def list_errors(rows: Rows, projects: Sequence[int] | None, *, limit: int) -> list[ErrorRecord]:
-    """The errors of some projects (None: all), by sessions; errors without a command were only pasted."""
+    """Returns the errors of some projects (None: all), by sessions; errors without a command were only pasted."""
     return _read_errors(rows, "true", projects, NO_CONTEXT, limit=limit)
 
 
 def find_error(
     rows: Rows, fingerprint: str, projects: Sequence[int] | None, *, already_in: PresentContext = NO_CONTEXT
 ) -> ErrorRecord | None:
-    """An error in some projects (None: all); None if it was never seen there, or only in the context `already_in`."""
+    """Returns an error in some projects (None: all); None if it was seen only in the context `already_in` or nowhere."""
     errors = _read_errors(rows, "e.fingerprint = :fingerprint", projects, already_in, limit=1, fingerprint=fingerprint)
     return errors[0] if errors else None
 
@@ -125,12 +119,10 @@ def find_error(
 def _read_errors(
     rows: Rows, where: str, projects: Sequence[int] | None, already_in: PresentContext, *, limit: int, **values: Any
 ) -> list[ErrorRecord]:
-    sql = (
-        "select e.seq, e.fingerprint, e.command, e.exit_code, e.message, count(*), count(distinct x.session_seq), "  # noqa: S608
-        "min(x.at), max(x.at) from errors e join error_seen x on x.error_seq = e.seq join turns t "
-        f"on t.seq = x.turn_seq where {where} and {in_keys('t.project_seq', projects)} and {_outside_context('x')} "
-        "group by e.seq order by count(distinct x.session_seq) desc, count(*) desc, max(x.at) desc, e.seq limit :limit"
-    )
+    sql = f"""select e.seq, e.fingerprint, e.command, e.exit_code, e.message, count(*), count(distinct x.session_seq),
+        min(x.at), max(x.at) from errors e join error_seen x on x.error_seq = e.seq join turns t on t.seq = x.turn_seq
+        where {where} and {in_keys("t.project_seq", projects)} and {_outside_context("x")}
+        group by e.seq order by count(distinct x.session_seq) desc, count(*) desc, max(x.at) desc, e.seq limit :limit"""  # noqa: S608
     errors = rows.read(ErrorRecord, sql, session=already_in.session, since=already_in.since, limit=limit, **values)
     return [_add_fix_and_cause(rows, error, projects, already_in) for error in errors]
 
@@ -138,29 +130,27 @@ def _read_errors(
 def _add_fix_and_cause(
     rows: Rows, error: ErrorRecord, projects: Sequence[int] | None, already_in: PresentContext
 ) -> ErrorRecord:
-    """An error with its last fix and the memory that explains it."""
+    """Returns an error with its last fix and the memory that explains it."""
     at, files, text, uuid = rows.first(
-        "select f.at, f.files, f.text, f.uuid from error_fixes f join turns t on t.seq = f.turn_seq "  # noqa: S608
-        f"where f.error_seq = :error and {in_keys('t.project_seq', projects)} and {_outside_context('f')} "
-        "order by f.at desc, f.seq desc limit 1",
+        f"""select f.at, f.files, f.text, f.uuid from error_fixes f join turns t on t.seq = f.turn_seq
+            where f.error_seq = :error and {in_keys("t.project_seq", projects)} and {_outside_context("f")}
+            order by f.at desc, f.seq desc limit 1""",  # noqa: S608
         error=error.error_seq,
         session=already_in.session,
         since=already_in.since,
     ) or ("", "", "", "")
-    memory = rows.value(
-        "select m.id from symptoms y join memories m on m.seq = y.memory_seq join provenance p on p.memory_seq = m.seq "  # noqa: S608
-        "join turns t on t.uuid = p.uuid where y.fingerprint = :fingerprint and y.fingerprint <> '' "
-        f"and {in_keys('t.project_seq', projects)} "
-        "and not exists (select 1 from refutations r where r.memory_seq = m.seq and r.lowered > 0) "
-        "order by m.confidence desc, m.confirmed_at desc, m.id limit 1",
-        fingerprint=error.fingerprint,
-    )
+    sql = f"""select m.id from symptoms y join memories m on m.seq = y.memory_seq
+        join provenance p on p.memory_seq = m.seq join turns t on t.uuid = p.uuid
+        where y.fingerprint = :fingerprint and y.fingerprint <> '' and {in_keys("t.project_seq", projects)}
+        and not exists (select 1 from refutations r where r.memory_seq = m.seq and r.lowered > 0)
+        order by m.confidence desc, m.confirmed_at desc, m.id limit 1"""  # noqa: S608
+    memory = rows.value(sql, fingerprint=error.fingerprint)
     edited = tuple(files.split("\n")) if files else ()
     return replace(error, fixed_at=at, fixed_files=edited, fixed_by=text, fixed_uuid=uuid, memory_id=memory or "")
 
 
 def _outside_context(alias: str) -> str:
-    """The condition that a row is outside `:session` ("" for none) and its agents, or in it before `:since`."""
+    """Returns the condition that a row is outside `:session` ("" for none) and its agents, or in it before `:since`."""
     own = f"exists (select 1 from sessions o where o.seq = {alias}.session_seq and :session in (o.id, o.parent))"  # noqa: S608
     return f"(cast(:session as text) = '' or {alias}.at < :since or not {own})"
 
@@ -168,7 +158,7 @@ def _outside_context(alias: str) -> str:
 def find_others_with_message(
     rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None, limit: int, order: str = "desc"
 ) -> list[str]:
-    """The fingerprints of other failed commands there with the same message, the latest first."""
+    """Returns the fingerprints of other failed commands there with the same message, the latest first."""
     sql = (
         "select e.fingerprint from errors e where e.message = :message and e.command <> '' and e.fingerprint <> :own "  # noqa: S608
         # Only failures of these projects, so that others do not fill the limit.
@@ -179,30 +169,28 @@ def find_others_with_message(
 
 
 def find_same_message(rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None = None) -> str:
-    """The fingerprint of a failed command with a pasted message in these projects (None: any); "" if there is none."""
+    """Returns the fingerprint of a failed command with a pasted message in some projects (None: all); "" for none."""
     return "".join(
         find_others_with_message(rows, message, other_than=other_than, projects=projects, limit=1, order="asc")
     )
 
 
 def read_message(rows: Rows, seq: int) -> str:
-    """The message of an error."""
+    """Returns the message of an error."""
     return rows.text("select message from errors where seq = :seq", seq=seq)
 
 
 def list_failed_commands(rows: Rows, session_seq: int) -> list[CommandFailure]:
-    """The failed commands of a session, in order."""
-    sql = (
-        "select e.fingerprint, e.command, e.message, t.uuid, x.at, st.ordinal from error_seen x "
-        "join errors e on e.seq = x.error_seq join turns t on t.seq = x.turn_seq "
-        "join session_turn st on st.session_seq = x.session_seq and st.turn_seq = x.turn_seq "
-        "where x.session_seq = :session and e.command <> '' order by st.ordinal, e.seq"
-    )
+    """Returns the failed commands of a session, in order."""
+    sql = """select e.fingerprint, e.command, e.message, t.uuid, x.at, st.ordinal
+        from error_seen x join errors e on e.seq = x.error_seq join turns t on t.seq = x.turn_seq
+        join session_turn st on st.session_seq = x.session_seq and st.turn_seq = x.turn_seq
+        where x.session_seq = :session and e.command <> '' order by st.ordinal, e.seq"""
     return rows.read(CommandFailure, sql, session=session_seq)
 
 
 def read_confidence_loss(rows: Rows, memory_seq: int) -> float:
-    """The reduction of a memory's confidence by refutations (0-1)."""
+    """Returns the reduction of a memory's confidence by refutations (0-1)."""
     return float(rows.value("select max(lowered) from refutations where memory_seq = :seq", seq=memory_seq) or 0)
 
 
@@ -213,11 +201,10 @@ def add_symptom(rows: Rows, memory: int, *, uuid: str, at: str, text: str, finge
 
 
 def symptoms_of(rows: Rows, memory_seqs: Sequence[int]) -> dict[int, list[Row]]:
-    """(uuid, time, words) of the symptoms, by memory."""
-    return rows.grouped(
-        f"select memory_seq, uuid, at, text from symptoms where {in_keys('memory_seq', memory_seqs)} "  # noqa: S608
-        "order by memory_seq, at, uuid"
-    )
+    """Returns (uuid, time, words) of the symptoms, by memory."""
+    sql = f"""select memory_seq, uuid, at, text
+        from symptoms where {in_keys("memory_seq", memory_seqs)} order by memory_seq, at, uuid"""  # noqa: S608
+    return rows.grouped(sql)
 
 
 def add_refutation(rows: Rows, memory: int, *, uuid: str, at: str, reason: str, lowered: float) -> bool:
@@ -227,7 +214,7 @@ def add_refutation(rows: Rows, memory: int, *, uuid: str, at: str, reason: str, 
 
 
 def refutations_of(rows: Rows, memory_seq: int) -> list[tuple[str, str, str]]:
-    """(uuid, time, reason) of the refutations of a memory."""
+    """Returns (uuid, time, reason) of the refutations of a memory."""
     sql = "select uuid, at, reason from refutations where memory_seq = :memory order by at, uuid"
     return rows.all(sql, memory=memory_seq)
 
@@ -237,11 +224,9 @@ def delete_errors(rows: Rows, seq: int, uuid: str) -> None:
     shown = rows.column("delete from error_seen where turn_seq = :seq returning error_seq", seq=seq)
     rows.run("delete from error_fixes where turn_seq = :seq or uuid = :uuid", seq=seq, uuid=uuid)
     for error in shown:
-        gone = rows.value(
-            "delete from errors where seq = :seq and not exists (select 1 from error_seen x where x.error_seq = :seq) "
-            "returning fingerprint",
-            seq=error,
-        )
+        sql = """delete from errors where seq = :seq and not exists (select 1 from error_seen x where x.error_seq = :seq)
+            returning fingerprint"""
+        gone = rows.value(sql, seq=error)
         if gone is not None:
             rows.delete("injection_items", memory_id=error_id(gone))
 

@@ -72,7 +72,7 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = 
 
 
 def read_json(path: Path) -> dict[str, object] | None:
-    """The JSON object in one of csmd's own files, or None if the file is missing."""
+    """Returns the JSON object in one of csmd's own files, or None if the file is missing."""
     try:
         value = wire.loads(path.read_bytes())
     except FileNotFoundError:
@@ -85,7 +85,7 @@ def read_json(path: Path) -> dict[str, object] | None:
 
 
 def spooled_paths(home: Path) -> list[Path]:
-    """The spooled events, oldest first: their names begin with the time."""
+    """Returns the spooled events, oldest first: their names begin with the time."""
     return sorted((path for path in _in_spool(home) if path.suffix == SPOOL_SUFFIX), key=lambda path: path.name)
 
 
@@ -174,7 +174,7 @@ def open_regular(path: Path, *, follow_links: bool = True) -> BinaryIO:
 
 
 def read_plain(path: Path, limit: int = -1) -> bytes | None:
-    """At most `limit` bytes of a file, None if it is missing; a NUL byte for a link and an unreadable file."""
+    """Returns at most `limit` bytes of a file, None if it is missing; a NUL byte for a link and an unreadable file."""
     try:
         if path.is_symlink():
             return b"\0"
@@ -187,7 +187,7 @@ def read_plain(path: Path, limit: int = -1) -> bytes | None:
 
 
 def read_small(path: str, limit: int = 65_536) -> str | None:
-    """The text of a small file, "" for a directory, None for a missing or special file."""
+    """Returns the text of a small file, "" for a directory, None for a missing or special file."""
     try:
         with open_regular(Path(path)) as file:
             return file.read(limit).decode("utf-8", "replace")
@@ -223,7 +223,7 @@ def is_same_file(path: str, other: str) -> bool:
 
 
 def list_names(folder: str) -> list[str]:
-    """The names in a directory; [] if there is none."""
+    """Returns the names in a directory; [] if there is none."""
     with contextlib.suppress(OSError, ValueError):
         return os.listdir(folder)  # noqa: PTH208
     return []
@@ -273,7 +273,7 @@ MEMORY_FILE_BYTES = 4 * 1024 * 1024
 
 
 def read_memory_file(path: Path) -> str | None:
-    """A file's text, "" if it is missing; None if it must not be written to (a link, a device, a very long file)."""
+    """Returns a file's text, "" if it is missing; None if it must not be written to (a link, a device, a huge file)."""
     try:
         if path.is_symlink():
             return None
@@ -297,7 +297,7 @@ def write_memory_file(root: Path, path: Path, text: str) -> None:
 
 
 def list_files(folder: Path, suffix: str = "") -> list[str]:
-    """The names of the files in a folder, in order; [] if there is no folder."""
+    """Returns the names of the files in a folder, in order; [] if there is no folder."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         return sorted(path.name for path in folder.iterdir() if path.name.endswith(suffix) and path.is_file())
     return []
@@ -312,7 +312,7 @@ def parse_yaml(text: str) -> Any:
 
 
 def to_yaml(value: Any) -> str:
-    """A value as readable YAML, in its own order."""
+    """Returns a value as readable YAML, in its own order."""
     return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120))
 
 
@@ -372,7 +372,7 @@ def check_session_id(ident: str) -> str:
 
 
 def session_file(root: Path, ident: str) -> Path | None:
-    """The file of a session in any folder, or None."""
+    """Returns the file of a session in any folder, or None."""
     name = check_session_id(ident) + SESSION_SUFFIX
     return next((path for path in sorted(root.glob(f"*/{name}")) if path.is_file() and not path.is_symlink()), None)
 
@@ -398,8 +398,8 @@ def append_lines(path: Path, line: bytes) -> None:
         data = b"\n" * torn + line + b"\n"
         if size + len(data) > SESSION_FILE_BYTES:
             raise TooLarge(
-                f"{path.stem} holds {size} bytes, and a session file may have {SESSION_FILE_BYTES}: nothing was "
-                "written, what it holds stays",
+                f"""{path.stem} holds {size} bytes,
+                    and a session file may have {SESSION_FILE_BYTES}: nothing was written, what it holds stays""",
                 hint="begin another session",
             )
         try:
@@ -427,7 +427,7 @@ def flush_to_disk(path: Path) -> None:
 
 
 def session_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a session file, an unfinished last one included; raises TooLarge if csmd cannot have written it."""
+    """Yields the lines of a session file, also an unfinished last one; raises TooLarge beyond SESSION_FILE_BYTES."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > SESSION_FILE_BYTES:

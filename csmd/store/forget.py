@@ -39,7 +39,7 @@ _BELOW = (
 
 
 def memories_below_scope(rows: Rows, text_hash: str, *, scope: int) -> list[Memory]:
-    """The memories with this text in the projects for which a scope is everywhere; none for a project's scope."""
+    """Returns the memories with this text in the projects of a general scope; none for a project's scope."""
     condition = f"m.text_hash = :hash and project_seq <> :scope and {_BELOW} order by m.seq"
     return memories.where(rows, condition, hash=text_hash, scope=scope)
 
@@ -52,10 +52,8 @@ def delete_sentences(
     With `by_assistants` only those that assistants said.
     """
     for source in memory.provenance:
-        sql = (
-            "select x.seq, x.text from statements x join turns t on t.seq = x.turn_seq "
-            "where t.uuid = :uuid and (:assistants = 0 or x.authority <> 'user')"
-        )
+        sql = """select x.seq, x.text from statements x
+            join turns t on t.seq = x.turn_seq where t.uuid = :uuid and (:assistants = 0 or x.authority <> 'user')"""
         for seq, text in rows.all(sql, uuid=source.uuid, assistants=int(by_assistants)):
             if is_same(str(text)):
                 rows.delete("statements", seq=seq)
@@ -80,24 +78,19 @@ class _Source(NamedTuple):
     sql: str
 
 
-_IN_ROWS = (
-    "select set_seq from changed_rows where seq > :after and seq <= :upto and (item like :word or state like :word "
-    "or more like :word or state_after like :word or more_after like :word)"
-)
+_IN_ROWS = """select set_seq from changed_rows where seq > :after and seq <= :upto
+    and (item like :word or state like :word or more like :word or state_after like :word or more_after like :word)"""
 _IN_REASONS = (
     "select seq from change_sets where seq > :after and seq <= :upto and (evidence like :word or reason like :word)"
 )
 _IN_FILES = (
     "select seq from changed_files where seq > :after and seq <= :upto and (before like :word or after like :word)"
 )
-_IN_DIGESTS = (
-    "select d.session_seq, i.text from digest_items i join digests d on d.seq = i.digest_seq where i.seq > :after "
-    "and i.seq <= :upto and i.text like :word and i.kind in ('goal', 'decision', 'correction', 'open', 'commit')"
-)
-_IN_GOTCHAS = (
-    "select st.session_seq, m.text from statements m join session_turn st on st.turn_seq = m.turn_seq "
-    "where m.seq > :after and m.seq <= :upto and m.category = 'gotcha' and m.text like :word"
-)
+_IN_DIGESTS = """select d.session_seq, i.text
+    from digest_items i join digests d on d.seq = i.digest_seq where i.seq > :after
+    and i.seq <= :upto and i.text like :word and i.kind in ('goal', 'decision', 'correction', 'open', 'commit')"""
+_IN_GOTCHAS = """select st.session_seq, m.text from statements m join session_turn st on st.turn_seq = m.turn_seq
+    where m.seq > :after and m.seq <= :upto and m.category = 'gotcha' and m.text like :word"""
 _SOURCES: Mapping[str, _Source] = {
     "changed_rows": _Source(500, "changes", True, False, _IN_ROWS),
     "change_sets": _Source(2000, "changes", True, False, _IN_REASONS),
@@ -122,7 +115,7 @@ def find_traces(rows: Rows, memory: Memory) -> Generator[None, None, Traces]:
 
 
 def _extend_places(rows: Rows, memory: Memory, table: str, places: Traces, after: int, upto: int) -> Traces:
-    """The known places with those between two rows of a table."""
+    """Returns the known places with those between two rows of a table."""
     source = _SOURCES[table]
     words = [memory.id] * source.by_id + (_search_words(memory.text) if source.by_words else [])
     hits = [row for word in words for row in rows.all(source.sql, after=after, upto=upto, word=f"%{word}%")]
@@ -173,7 +166,7 @@ def _last_seq(rows: Rows, table: str) -> int:
 
 
 def _matching_sessions(memory: Memory, texts: Iterable[tuple[int, str]]) -> frozenset[int]:
-    """Those of the sessions that say nearly what a memory says, or more: a day may contain the beginning of that."""
+    """Returns the sessions whose text says nearly what a memory says, or more: a day may quote only its beginning."""
     stems = similarity.gist(memory.text).stems
 
     @cache
@@ -186,7 +179,7 @@ def _matching_sessions(memory: Memory, texts: Iterable[tuple[int, str]]) -> froz
 
 
 def _search_words(text: str) -> list[str]:
-    """The longest stems of a text as beginnings of words, one of which every equal text has; [""] without words.
+    """Returns the longest stems of a text as word prefixes, one of which every equal text has; [""] without words.
 
     The store ignores case only in ASCII, so other stems are given in each spelling.
     """

@@ -27,12 +27,12 @@ class FoundSecrets:
     since: dict[str, str]
 
     def rare_before(self, at: str) -> list[str]:
-        """The rare kinds that were found before a time."""
+        """Returns the rare kinds that were found before a time."""
         return [kind for kind in self.rare if self.since[kind] < at]
 
 
 def found_secrets(rows: Rows) -> FoundSecrets | None:
-    """The findings of the latest search that are not removed yet; None if there are none."""
+    """Returns the findings of the latest search that are not removed yet; None if there are none."""
     value = rows.find("meta", "value", key=FINDINGS_KEY)
     if not value:
         return None
@@ -43,7 +43,7 @@ def found_secrets(rows: Rows) -> FoundSecrets | None:
 
 
 def rules_of_latest_scan(rows: Rows) -> str:
-    """The keyed hash of the rules of the latest search; "" if there is none."""
+    """Returns the keyed hash of the rules of the latest search; "" if there is none."""
     return str(rows.find("meta", "value", key=RULES_KEY) or "")
 
 

@@ -27,7 +27,7 @@ class Index(NamedTuple):
 
 
 def _of_projects(table: str) -> Index:
-    """The index of a table whose projects are in an index without its text."""
+    """Returns the index of a table whose projects are in an index without its text."""
     joined = f"{table} b indexed by {table}_of_projects on b.seq = {table}_fts.rowid"
     return Index(f"{table}_fts", table, joined, alone=f"{table}_fts.rowid")
 
@@ -78,7 +78,7 @@ def merge_indexes(rows: Rows) -> bool:
 
 
 def match_expression(terms: Sequence[str]) -> str:
-    """An FTS5 query that any of `terms` satisfies, each a quoted phrase, so no input is syntax; `word*` is a prefix."""
+    """Returns an FTS5 query for any of `terms`, each a quoted phrase, so no input is syntax; `word*` is a prefix."""
     # FTS5 ends an expression at its first NUL, which would leave a phrase open.
     plain = (term.replace("\0", " ") for term in terms)
     return " OR ".join(_phrase(term) for term in plain if term.strip())
@@ -98,7 +98,7 @@ def text_hits(
     limit: int,
     any_of: Sequence[str] = (),
 ) -> list[Row]:
-    """(row key, bm25 score, higher is better) of the rows with any of `terms` in `projects` (None: all).
+    """Returns (row key, bm25 score, higher is better) of the rows with any of `terms` in `projects` (None: all).
 
     `any_of` also requires one of these terms. If even the rarest term is in more than MAX_ROWS rows, only the newest
     are searched.
@@ -110,9 +110,9 @@ def text_hits(
     key, whose = _hit_columns(index, projects)
     newest = f"and {index.table}.rowid >= {least}" if least else ""
     return rows.all(
-        f"select {key}, -bm25({index.table}) as score from {index.table} {whose} "  # noqa: S608
-        f"where {index.table} match :expression {newest} and {in_keys('b.project_seq', projects)} "
-        f"order by score desc, {key} limit :limit",
+        f"""select {key}, -bm25({index.table}) as score from {index.table} {whose}
+            where {index.table} match :expression {newest} and {in_keys("b.project_seq", projects)}
+            order by score desc, {key} limit :limit""",  # noqa: S608
         expression=" AND ".join(f"({match_expression(some)})" for some in (chosen, any_of) if match_expression(some)),
         limit=limit,
     )
@@ -129,11 +129,9 @@ def literal_hits(
         rows.number("select coalesce(max(seq), 0) from turns") - MAX_ROWS,
         in_keys("b.project_seq", projects),
     )
-    sql = (
-        f"select b.seq from (select seq, text from turns where searchable = 1 and seq > :least and text like :text) t "  # noqa: S608
-        f"join passages b on b.turn_seq = t.seq where {PASSAGE_TEXT.replace('p.', 'b.')} like :text and {among} "
-        "order by b.seq desc limit :limit"
-    )
+    sql = f"""select b.seq from (select seq, text
+        from turns where searchable = 1 and seq > :least and text like :text) t join passages b on b.turn_seq = t.seq
+        where {PASSAGE_TEXT.replace("p.", "b.")} like :text and {among} order by b.seq desc limit :limit"""  # noqa: S608
     seqs = rows.column(sql, text=f"%{text}%", least=least, limit=limit)
     sql = f"select b.seq from memories b where b.text like :text and {among} order by b.seq desc limit :limit"  # noqa: S608
     stated = rows.column(sql, text=f"%{text}%", limit=limit)
@@ -141,12 +139,12 @@ def literal_hits(
 
 
 def _hit_columns(index: Index, projects: Sequence[int] | None) -> tuple[str, str]:
-    """The key of a hit, and the joins to its project."""
+    """Returns the key of a hit, and the joins to its project."""
     return (index.alone, "") if index.alone and projects is None else (index.key, f"join {index.whose}")
 
 
 def _choose_terms(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str], int]:
-    """The terms to search for, and the least row key if even the rarest is in too many rows (0 for none)."""
+    """Returns the terms to search for, and the least row key if even the rarest is in too many rows (0 for none)."""
     index = FULL_TEXT[kind]
     last = rows.value(f"select max(seq) from {index.base}")  # noqa: S608
     if last is None or last <= MAX_ROWS:
@@ -160,16 +158,14 @@ def _choose_terms(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str
         left -= count
     if left >= 0 or not chosen:
         return chosen, 0
-    sql = (
-        f"select rowid from {index.table} where {index.table} match :expression "  # noqa: S608
-        "order by rowid desc limit 1 offset :most"
-    )
+    sql = f"""select rowid
+        from {index.table} where {index.table} match :expression order by rowid desc limit 1 offset :most"""  # noqa: S608
     least = rows.value(sql, expression=match_expression(chosen), most=MAX_ROWS)
     return chosen, int(least or 0)
 
 
 def _count_from_rarest(rows: Rows, kind: str, terms: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """(rows, term), the rarest first; the rows of common terms are counted only up to the remaining room."""
+    """Yields (rows, term), the rarest first; the rows of common terms are counted only up to the remaining room."""
 
     def counted(places: Iterable[int], most: int) -> list[tuple[int, int]]:
         return sorted((count_rows_with(rows, kind, terms[place], most=most + 1), place) for place in places)
@@ -185,12 +181,12 @@ def _count_from_rarest(rows: Rows, kind: str, terms: Sequence[str]) -> Iterator[
 def count_rows_with(rows: Rows, kind: str, term: str, *, most: int = 0) -> int:
     """Counts the rows with a term (stemmed), up to `most` (0: one more than a search reads)."""
     most = most or MAX_ROWS + 1
-    cached, counted = (rows.of_this_read or {}).get((kind, term), (0, 0))
+    cached, counted = (rows.read_cache or {}).get((kind, term), (0, 0))
     if counted >= most or cached < counted:
         return min(int(cached), most)
     table = FULL_TEXT[kind].table
     sql = f"select count(*) from (select rowid from {table} where {table} match :term limit :most)"  # noqa: S608
     total = rows.number(sql, term=match_expression([term]), most=most)
-    if rows.of_this_read is not None:
-        rows.of_this_read[kind, term] = total, most
+    if rows.read_cache is not None:
+        rows.read_cache[kind, term] = total, most
     return total

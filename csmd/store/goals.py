@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from csmd.store.sqlite import Rows, columns, in_keys, starts_with
+from csmd.store.row_values import columns
+from csmd.store.sqlite import Rows, in_keys, starts_with
 
 
 class Goal(NamedTuple):
@@ -36,8 +37,8 @@ def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority:
     goal = {"id": ident, "project_seq": project, "session_id": session_id, "text": text, "authority": authority}
     rows.insert(
         "goals",
-        "on conflict (id) do update set done_at = '', "
-        "authority = case when excluded.authority = 'user' then 'user' else goals.authority end",
+        """on conflict (id) do update set done_at = '',
+            authority = case when excluded.authority = 'user' then 'user' else goals.authority end""",
         created_at=now,
         **goal,
     )
@@ -45,25 +46,25 @@ def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority:
 
 
 def _read_where(rows: Rows, condition: str, **values: Any) -> list[Goal]:
-    """The goals `g` that fulfil a condition, which may end with an order."""
+    """Returns the goals `g` that fulfil a condition, which may end with an order."""
     return rows.read(Goal, f"select {_COLUMNS} from goals g where {condition}", **values)  # noqa: S608
 
 
 def list_open_goals(rows: Rows, *, projects: Sequence[int], session_id: str) -> list[Goal]:
-    """The goals of a session, and those that a person declared for one of these projects, the oldest first."""
+    """Returns the goals of a session, and those that a person declared for one of these projects, the oldest first."""
     own = "g.session_id in ('', :session) and (g.session_id <> '' or g.authority = 'user')"
     condition = f"g.done_at = '' and {in_keys('g.project_seq', projects)} and {own} order by g.created_at, g.seq"
     return _read_where(rows, condition, session=session_id)
 
 
 def list_goals(rows: Rows, *, projects: Sequence[int] | None, done: bool) -> list[Goal]:
-    """The goals of these projects (None: all), finished ones only on request, the latest first."""
+    """Returns the goals of these projects (None: all), finished ones only on request, the latest first."""
     condition = f"(:done = 1 or g.done_at = '') and {in_keys('g.project_seq', projects)}"
     return _read_where(rows, f"{condition} order by g.created_at desc, g.seq desc", done=int(done))
 
 
 def find_goals(rows: Rows, prefix: str) -> list[Goal]:
-    """Up to five goals whose id begins with `prefix`."""
+    """Returns up to five goals whose id begins with `prefix`."""
     return _read_where(rows, f"{starts_with('g.id')} order by g.id limit 5", prefix=prefix)
 
 
@@ -80,19 +81,15 @@ def reopen_goal(rows: Rows, ident: str) -> str:
 
 def merge_goals(rows: Rows, source: int, into: int) -> None:
     """Moves a project's goals to another, with their origin."""
-    sql = (
-        "update goals set origin_seq = case when origin_seq = 0 then :source else origin_seq end, "
-        "project_seq = :target where project_seq = :source"
-    )
+    sql = """update goals set origin_seq = case when origin_seq = 0 then :source else origin_seq end,
+        project_seq = :target where project_seq = :source"""
     rows.run(sql, source=source, target=into)
 
 
 def split_goals(rows: Rows, source: int, part: int, *, tree: Collection[int]) -> None:
     """Moves the goals that came from `part`, or from what was merged into it, back to it."""
-    sql = (
-        "update goals set project_seq = :part, origin_seq = case when origin_seq = :part then 0 else origin_seq end "  # noqa: S608
-        f"where project_seq = :source and {in_keys('origin_seq', sorted(tree))}"
-    )
+    sql = f"""update goals set project_seq = :part, origin_seq = case when origin_seq = :part then 0
+        else origin_seq end where project_seq = :source and {in_keys("origin_seq", sorted(tree))}"""  # noqa: S608
     rows.run(sql, part=part, source=source)
 
 

@@ -61,7 +61,7 @@ class ForeignFile:
     rows: Rows | None = None
 
     def read_lines(self) -> Iterator[tuple[int, bytes]]:
-        """The lines that are not empty, with their numbers; raises TooLarge for a long line or file."""
+        """Yields the lines that are not empty, with their numbers; raises TooLarge for a long line or file."""
         check_size(self.path)
         with open_regular(self.path) as file:
             for number, line in enumerate(iter(partial(file.readline, MAX_LINE_BYTES + 1), b""), start=1):
@@ -73,7 +73,7 @@ class ForeignFile:
                     yield number, line
 
     def read_whole(self, most: int) -> bytes:
-        """The bytes of a file; raises TooLarge beyond `most`."""
+        """Returns the bytes of a file; raises TooLarge beyond `most`."""
         with open_regular(self.path) as file:
             data = file.read(most + 1)
         if len(data) > most:
@@ -81,7 +81,7 @@ class ForeignFile:
         return data
 
     def read_notes(self) -> Iterator[MarkdownNote]:
-        """The Markdown files of a folder, or the one at the path."""
+        """Yields the Markdown files of a folder, or the one at the path."""
         for path in self.note_paths:
             with open_regular(path) as file:
                 data, info = file.read(MAX_NOTE_BYTES + 1), os.fstat(file.fileno())
@@ -89,7 +89,7 @@ class ForeignFile:
             yield MarkdownNote(name, data[:MAX_NOTE_BYTES], len(data) > MAX_NOTE_BYTES, info.st_mtime)
 
     def read_table(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """The rows of a table by `id`; a column that this version of the file lacks is None."""
+        """Yields the rows of a table by `id`; a column that this version of the file lacks is None."""
         assert self.rows is not None
         present = [name for name in columns if name in self.tables[table]]
         sql = f"select {', '.join(('id', *present))} from {table} where id > :after order by id limit {ROWS_AT_ONCE}"  # noqa: S608
@@ -151,7 +151,7 @@ def open_import(path: Path) -> Iterator[ForeignFile]:
 
 
 def _database_size(head: bytes) -> int:
-    """A SQLite database's size in bytes by its header; 0 if the header does not tell."""
+    """Returns a SQLite database's size in bytes by its header; 0 if the header does not tell."""
     if len(head) < _HEAD_BYTES:
         return _HEAD_BYTES
     page, changes, pages, counted_at = (int.from_bytes(head[at : at + size]) for at, size in _HEAD_FIELDS)
@@ -169,7 +169,7 @@ def check_size(path: Path) -> None:
 
 
 def _tables(rows: Rows, path: Path) -> dict[str, frozenset[str]]:
-    """Ordinary tables and their columns: a foreign view or virtual table would run its author's code."""
+    """Returns ordinary tables and their columns: a foreign view or virtual table would run its author's code."""
     try:
         names = rows.column(
             "select name from sqlite_schema where type = 'table' and lower(sql) not like 'create virtual%'"
@@ -182,7 +182,7 @@ def _tables(rows: Rows, path: Path) -> dict[str, frozenset[str]]:
 
 
 def _list_notes(folder: Path) -> tuple[Path, ...]:
-    """The Markdown files in a folder and below, without hidden ones; none if transcripts are next to them."""
+    """Returns the Markdown files in a folder and below, without hidden ones; none if transcripts are next to them."""
     if any(folder.glob("*.jsonl")):
         return ()
     notes = [

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from csmd.store.sqlite import Rows, column_values
+from csmd.store.row_values import column_values
+from csmd.store.sqlite import Rows
 
 
 class Instruction(NamedTuple):
@@ -37,13 +38,13 @@ def replace_instructions(rows: Rows, project: int, instructions: Sequence[Instru
 
 
 def instruction_hashes(rows: Rows, project: int) -> list[tuple[str, str, str]]:
-    """(path, hash, hosts) of a project's instructions in order, which change whenever a file does."""
+    """Returns (path, hash, hosts) of a project's instructions in order, which change whenever a file does."""
     sql = "select path, text_hash, hosts from instructions where project_seq = :project and gone = 0 order by ordinal"
     return rows.all(sql, project=project)
 
 
 def instruction_texts(rows: Rows, projects: Sequence[int], host: str) -> list[str]:
-    """The texts of the instruction files of these projects."""
+    """Returns the texts of the instruction files of these projects."""
     sql = "select text, hosts from instructions where project_seq = :project and gone = 0 order by ordinal"
     texts = (row for project in projects for row in rows.all(sql, project=project))
     return [text for text, hosts in texts if host in hosts.split()]

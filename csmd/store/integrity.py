@@ -6,19 +6,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from csmd.errors import SchemaTooNew, SchemaTooOld, StoreError
-from csmd.store import migrate, passages, recovery, vectors
+from csmd.store import passages, recovery, schema_migrations, vectors
 from csmd.store.sqlite import Rows, full_text_tables, open_rows
 from csmd.text.display import amount
 
 
 def _difference_query(counted: str, kept: str) -> str:
-    """The number of rows that differ between two counts; a row of zeros counts as missing."""
+    """Returns the number of rows that differ between two counts; a row of zeros counts as missing."""
     numbers = {"graph_counts": "memories + topics + sessions + tagged + produced", "link_counts": "number"}[kept]
     rows = f"select * from {kept} where {numbers} <> 0"  # noqa: S608
-    return (
-        f"select (select count(*) from (select * from {counted} except {rows})) + "  # noqa: S608
-        f"(select count(*) from ({rows} except select * from {counted}))"
-    )
+    return f"""select (select count(*)
+        from (select * from {counted} except {rows})) + (select count(*) from ({rows} except select * from {counted}))"""  # noqa: S608
 
 
 #: Problem -> the query that counts its rows.
@@ -26,10 +24,9 @@ _PROBLEM_COUNTS = {
     "turns: {} in no session's order": (
         "select count(*) from turns t where not exists (select 1 from session_turn st where st.turn_seq = t.seq)"
     ),
-    "session_turn: {} with a turn past the last of its session": (
-        "select count(*) from sessions s where exists "
-        "(select 1 from session_turn st where st.session_seq = s.seq and (st.ordinal > s.turns or st.ordinal < 1))"
-    ),
+    "session_turn: {} with a turn past the last of its session": """select count(*)
+        from sessions s where exists (select 1
+        from session_turn st where st.session_seq = s.seq and (st.ordinal > s.turns or st.ordinal < 1))""",
     "sessions: {} with an end before the beginning": "select count(*) from sessions where last_at < started_at",
     "memories: {} without a source turn": (
         "select count(*) from memories m where not exists (select 1 from provenance p where p.memory_seq = m.seq)"
@@ -107,7 +104,7 @@ _PRAGMAS = ("application_id", "user_version", "journal_mode", "synchronous", "pa
 
 
 def describe_database(rows: Rows) -> dict[str, dict[str, Any]]:
-    """The database without content: columns and row counts of each table, migrations, SQLite's settings."""
+    """Returns the database without content: columns and row counts of each table, migrations, SQLite's settings."""
     tables: dict[str, Any] = {}
     for (table,) in rows.all("select name from sqlite_schema where type = 'table' and rootpage > 0 order by name"):
         columns = rows.column("select name from pragma_table_info(:table)", table=table)
@@ -135,9 +132,9 @@ def inspect(path: Path) -> Inspection:
         return Inspection([f"the database {'is empty' if path.exists() else 'is gone'}"])
     try:
         with open_rows(path, readonly=False) as rows:
-            if not migrate.is_csmd_database(rows):
+            if not schema_migrations.is_csmd_database(rows):
                 return Inspection(["the file is a database of another program"])
-            is_behind = bool(migrate.find_pending(rows))
+            is_behind = bool(schema_migrations.find_pending(rows))
             structure = check_structure(rows)
             if not structure and not rows.has("meta", key="hash_key"):
                 structure = ["the key of the hashes is missing"]

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 from csmd import wire
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import row_images, tombstones
+from csmd.store import memory_snapshots, tombstones
 from csmd.store.belief_changes import DREAM
-from csmd.store.row_images import Image
-from csmd.store.sqlite import Rows, columns, in_keys
+from csmd.store.memory_snapshots import Snapshot
+from csmd.store.row_values import columns
+from csmd.store.sqlite import Rows, in_keys
 from csmd.store.tombstones import ROWS_PER_PASS
 
 #: Who gave an answer.
@@ -59,8 +60,8 @@ class ChangedRow(NamedTuple):
     """
 
     seq: int
-    was: Image
-    then: Image
+    was: Snapshot
+    then: Snapshot
     kept: str = ""
 
 
@@ -141,12 +142,12 @@ def _insert_action(
     )
 
 
-def _carry_out(rows: Rows, act: Callable[[], Any], items: Iterable[str]) -> tuple[Any, list[tuple[Image, Image]]]:
+def _carry_out(rows: Rows, act: Callable[[], Any], items: Iterable[str]) -> tuple[Any, list[tuple[Snapshot, Snapshot]]]:
     """Carries out an act; returns its result and each row that it changed, before and after it.
 
     If it changes other rows than `items`, it is rolled back, their images are taken, and it is carried out again.
     """
-    was = {image.item: image for image in row_images.take_images(rows, items)}
+    was = {image.item: image for image in memory_snapshots.take_snapshots(rows, items)}
     rows.connection.execute("savepoint act")
     with _watch(rows) as touched:
         result = act()
@@ -154,11 +155,11 @@ def _carry_out(rows: Rows, act: Callable[[], Any], items: Iterable[str]) -> tupl
     if has_deleted or not idents <= was.keys():
         rows.connection.execute("rollback to act")
         idents |= _find_touched(rows, touched)[0]
-        was |= {image.item: image for image in row_images.take_images(rows, sorted(idents - was.keys()))}
+        was |= {image.item: image for image in memory_snapshots.take_snapshots(rows, sorted(idents - was.keys()))}
         result = act()
     rows.connection.execute("release act")
-    now = row_images.take_images(rows, was)
-    return result, [(was[image.item], image) for image in now if row_images.differs(was[image.item], image)]
+    now = memory_snapshots.take_snapshots(rows, was)
+    return result, [(was[image.item], image) for image in now if memory_snapshots.differs(was[image.item], image)]
 
 
 @contextmanager
@@ -187,13 +188,13 @@ def _find_touched(rows: Rows, touched: Mapping[str, set[int]]) -> tuple[set[str]
     return {*idents, *rows.column(audited)}, has_deleted
 
 
-def _record_rows(rows: Rows, set_seq: int, changed: Iterable[tuple[Image, Image]]) -> None:
+def _record_rows(rows: Rows, set_seq: int, changed: Iterable[tuple[Snapshot, Snapshot]]) -> None:
     for was, then in changed:
         before, after = (
             (was, then) if not (was.state and then.state) else (was.without_receipts(), then.without_receipts())
         )
-        images = {"text": before.text, "state": _dump(before.state), "more": _dump(before.more)}
-        images |= {"text_after": after.text, "state_after": _dump(after.state), "more_after": _dump(after.more)}
+        images = {"text": before.text, "state": _dump(before.state), "more": _dump(before.details)}
+        images |= {"text_after": after.text, "state_after": _dump(after.state), "more_after": _dump(after.details)}
         rows.insert("changed_rows", set_seq=set_seq, item=was.item, **images)
 
 
@@ -220,8 +221,8 @@ def last_answer(rows: Rows, *, projects: Sequence[int] | None, ident: str = "") 
     """
     answers = _where(
         rows,
-        "c.dream_seq is null and (c.id = :id or (c.undone_at = '' and (c.item = :id or (:id = '' and c.by_whom = 'person')))) "
-        f"and {in_keys('c.project_seq', projects)} order by c.seq desc limit 1",
+        f"""c.dream_seq is null and (c.id = :id or (c.undone_at = '' and (c.item = :id or (:id = ''
+            and c.by_whom = 'person')))) and {in_keys("c.project_seq", projects)} order by c.seq desc limit 1""",
         id=ident,
     )
     return answers[0] if answers else None
@@ -252,21 +253,19 @@ def count_actions(rows: Rows, dream: int) -> dict[str, int]:
 
 def changed_rows(rows: Rows, set_seq: int) -> list[ChangedRow]:
     """Returns the memories and candidates that a change set changed."""
-    sql = (
-        "select seq, item, kept, text, state, more, text_after, state_after, more_after from changed_rows "
-        "where set_seq = :seq order by seq"
-    )
+    sql = """select seq, item, kept, text, state, more, text_after, state_after, more_after
+        from changed_rows where set_seq = :seq order by seq"""
     changed = []
     for key, item, kept, text, state, more, text_after, state_after, more_after in rows.all(sql, seq=set_seq):
         was, then = _image(item, text, state, more), _image(item, text_after, state_after, more_after)
-        if "version" in then.state and not then.more:
-            then = row_images.image_of_version(rows, was, then.state["version"])
+        if "version" in then.state and not then.details:
+            then = memory_snapshots.rebuild_snapshot(rows, was, then.state["version"])
         changed.append(ChangedRow(key, was, then, kept))
     return changed
 
 
-def _image(item: str, text: str, state: str, more: str) -> Image:
-    return Image(item, text, wire.loads(state) if state else {}, wire.loads(more) if more else {})
+def _image(item: str, text: str, state: str, more: str) -> Snapshot:
+    return Snapshot(item, text, wire.loads(state) if state else {}, wire.loads(more) if more else {})
 
 
 def files_of_set(rows: Rows, set_seq: int) -> list[ChangedFile]:
@@ -276,10 +275,9 @@ def files_of_set(rows: Rows, set_seq: int) -> list[ChangedFile]:
 
 def _files(rows: Rows, condition: str, **values: Any) -> list[ChangedFile]:
     """Returns the files `f` of change sets `c` that fulfil a condition, in the order of writing."""
-    sql = (
-        "select f.seq, f.path, case when f.was_there = 1 then f.before end, case when f.is_there = 1 then f.after end, "  # noqa: S608
-        f"f.kept from changed_files f join change_sets c on c.seq = f.set_seq where {condition} order by f.seq"
-    )
+    sql = f"""select f.seq,
+        f.path, case when f.was_there = 1 then f.before end, case when f.is_there = 1 then f.after end, f.kept
+        from changed_files f join change_sets c on c.seq = f.set_seq where {condition} order by f.seq"""  # noqa: S608
     return rows.read(ChangedFile, sql, **values)
 
 
@@ -289,10 +287,9 @@ _UNDONE = "and c.undone_at <> '' and f.kept = ''"
 def paths_written(rows: Rows, dreams: Sequence[int], *, undone_only: bool = False) -> list[str]:
     """Returns the files that some dreams wrote; with `undone_only` those that are to be restored."""
     undone = _UNDONE if undone_only else ""
-    return rows.column(
-        "select distinct f.path from change_sets c join changed_files f on f.set_seq = c.seq "  # noqa: S608
-        f"where {in_keys('c.dream_seq', dreams)} {undone} order by f.path"
-    )
+    sql = f"""select distinct f.path from change_sets c
+        join changed_files f on f.set_seq = c.seq where {in_keys("c.dream_seq", dreams)} {undone} order by f.path"""  # noqa: S608
+    return rows.column(sql)
 
 
 def file_history(rows: Rows, dreams: Sequence[int], path: str, *, undone_only: bool = False) -> list[ChangedFile]:
@@ -303,10 +300,9 @@ def file_history(rows: Rows, dreams: Sequence[int], path: str, *, undone_only: b
 
 def undone_candidates(rows: Rows) -> frozenset[str]:
     """Returns the candidates that dreams put into the queue and that were taken out of it by an undo."""
-    return rows.distinct(
-        "select distinct r.item from change_sets c join changed_rows r on r.set_seq = c.seq "
-        "where c.kind = 'raise' and c.undone_at <> ''"
-    )
+    sql = """select distinct r.item
+        from change_sets c join changed_rows r on r.set_seq = c.seq where c.kind = 'raise' and c.undone_at <> ''"""
+    return rows.distinct(sql)
 
 
 # --- undoing
@@ -343,12 +339,11 @@ def undo_results(rows: Rows, dreams: Sequence[int]) -> list[tuple[str, str, bool
 
     The item of an action that a purge erased is "".
     """
-    return rows.all(
-        "select d.id, coalesce(r.item, f.path, ''), f.seq is not null, coalesce(r.kept, f.kept, '') "  # noqa: S608
-        "from dreams d join change_sets c on c.dream_seq = d.seq left join changed_rows r on r.set_seq = c.seq "
-        f"left join changed_files f on f.set_seq = c.seq where {in_keys('d.seq', dreams)} "
-        "order by d.seq desc, c.seq desc, r.seq, f.seq"
-    )
+    sql = f"""select d.id, coalesce(r.item, f.path, ''), f.seq is not null, coalesce(r.kept, f.kept, '')
+        from dreams d join change_sets c on c.dream_seq = d.seq
+        left join changed_rows r on r.set_seq = c.seq left join changed_files f on f.set_seq = c.seq
+        where {in_keys("d.seq", dreams)} order by d.seq desc, c.seq desc, r.seq, f.seq"""  # noqa: S608
+    return rows.all(sql)
 
 
 # --- purging
@@ -366,17 +361,17 @@ def erase_project(rows: Rows, project: int) -> None:
 
 
 def purge_answers(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """A pass of a purge: deletes the images of every answer from before the latest purge: none can be undone."""
+    """Deletes the images of every answer from before the latest purge, which cannot be undone; a pass of a purge."""
     del key, after
-    gone = rows.run(
-        "delete from changed_rows where set_seq in (select seq from change_sets where dream_seq is null and at <= "
-        "(select max(created_at) from tombstones where kind in ('text', 'turn', 'session', 'project', 'file')))"
-    )
+    sql = """delete from changed_rows where set_seq in (select seq
+        from change_sets where dream_seq is null and at <= (select max(created_at)
+        from tombstones where kind in ('text', 'turn', 'session', 'project', 'file')))"""
+    gone = rows.run(sql)
     return None, gone
 
 
 def purge_actions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """A pass of a purge: erases dreams' actions on what a purged turn, session or project said, and their files.
+    """Erases dreams' actions on what a purged turn, session or project said, and their files; a pass of a purge.
 
     It is unknown which files told of these actions, so no file from before the purge is kept to be restored.
     """
@@ -389,10 +384,8 @@ def purge_actions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     if after == 0:
         written = "delete from changed_files where set_seq in (select seq from change_sets where at <= :since)"
         gone = rows.run(written, since=since)
-    sql = (
-        "select r.seq, r.set_seq, c.project_seq, c.at, c.evidence, r.state, r.more, r.state_after, r.more_after "
-        "from changed_rows r join change_sets c on c.seq = r.set_seq where r.seq > :after order by r.seq limit :limit"
-    )
+    sql = """select r.seq, r.set_seq, c.project_seq, c.at, c.evidence, r.state, r.more, r.state_after, r.more_after
+        from changed_rows r join change_sets c on c.seq = r.set_seq where r.seq > :after order by r.seq limit :limit"""
     images = rows.all(sql, after=after, limit=ROWS_PER_PASS)
     projects = tombstones.purged_projects(rows, key)
     sources = [(row[1], row[3] <= projects.get(row[2], ""), _find_names(row[4], row[5:])) for row in images]
@@ -409,6 +402,6 @@ _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 def _find_names(evidence: str, images: Iterable[str]) -> set[str]:
-    """Every string in an action's evidence and images (JSON) that may name a turn or a session."""
+    """Returns every string in an action's evidence and images (JSON) that may name a turn or a session."""
     strings = [*evidence.split(), *(text for image in images for text in _STRING.findall(image))]
     return {name for text in strings for name in (text, text.partition("/")[0])}

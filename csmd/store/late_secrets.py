@@ -21,10 +21,8 @@ def keep_secrets_out(rows: Rows, session: str, secrets: Collection[str], *, key:
         return
     secure_delete(rows)
     marks = tombstones.secrets_of(rows, [session], key)
-    sql = (
-        "select t.seq, t.text from sessions s join session_turn st on st.session_seq = s.seq "
-        "join turns t on t.seq = st.turn_seq where (s.id = :id or s.parent = :id) and t.provisional = 1"
-    )
+    sql = """select t.seq, t.text from sessions s join session_turn st on st.session_seq = s.seq
+        join turns t on t.seq = st.turn_seq where (s.id = :id or s.parent = :id) and t.provisional = 1"""
     for seq, text in rows.all(sql, id=session):
         cleaned, hits = remove_purged(text, marks, placeholder=KNOWN_AGAIN)
         if hits:
@@ -35,7 +33,7 @@ def keep_secrets_out(rows: Rows, session: str, secrets: Collection[str], *, key:
 
 
 def sessions_with_late_secrets(rows: Rows) -> dict[str, int]:
-    """The sessions (ids) with secrets that became known later, and the position of each cursor."""
+    """Returns the sessions (ids) with secrets that became known later, and the position of each cursor."""
     return dict(rows.all("select subject, position from cursors where stage = :stage", stage=LATE_SECRETS_STAGE))
 
 
@@ -46,6 +44,6 @@ def end_late_secrets(rows: Rows, seen: Mapping[str, int]) -> None:
 
 
 def session_keys(rows: Rows, ids: Iterable[str]) -> list[int]:
-    """The row keys of sessions and of their sub-agents."""
+    """Returns the row keys of sessions and of their sub-agents."""
     sql = "select seq from sessions where id = :id or parent = :id"
     return [seq for ident in ids for seq in rows.column(sql, id=ident)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from csmd.store.sqlite import Rows, column_values
+from csmd.store.row_values import column_values
+from csmd.store.sqlite import Rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,7 @@ class Call:
 
 
 def tokens_spent_on(rows: Rows, day: str) -> int:
-    """The tokens of a day that count towards its cap: all except those of texts for vectors."""
+    """Returns the tokens of a day that count towards its cap: all except those of texts for vectors."""
     sql = "select coalesce(sum(tokens_in + tokens_out), 0) from calls where day = :day and purpose <> 'embed'"
     return rows.number(sql, day=day)
 
@@ -34,11 +35,9 @@ def reserve_call(rows: Rows, call: Call) -> int:
 
 
 def underestimate_factor(rows: Rows, provider: str, model: str) -> float:
-    """The greatest ratio of counted to estimated tokens of a model's recent questions; at least 1."""
-    sql = (
-        "select tokens_in, estimate_in from calls where provider = :provider and model = :model and state = 'answered' "
-        "and is_estimated = 0 order by seq desc limit 20"
-    )
+    """Returns the greatest ratio of counted to estimated tokens of a model's recent questions; at least 1."""
+    sql = """select tokens_in, estimate_in from calls where provider = :provider
+        and model = :model and state = 'answered' and is_estimated = 0 order by seq desc limit 20"""
     counted = rows.all(sql, provider=provider, model=model)
     return max([1.0, *(float(tokens / estimate) for tokens, estimate in counted if estimate)])
 
@@ -68,11 +67,8 @@ class DailySpending(NamedTuple):
 
 
 def spending_by_day(rows: Rows, *, since: str) -> list[DailySpending]:
-    """The calls and tokens since a day by day, project, purpose and model, the latest day first."""
-    sql = (
-        "select day, project_seq, purpose, provider, model, count(*), "
-        "sum(case when state = 'answered' then 0 else 1 end), sum(is_estimated), sum(tokens_in), sum(tokens_out) "
-        "from calls where day >= :since group by day, project_seq, purpose, provider, model "
-        "order by day desc, sum(tokens_in + tokens_out) desc"
-    )
+    """Returns the calls and tokens since a day by day, project, purpose and model, the latest day first."""
+    sql = """select day, project_seq, purpose, provider, model, count(*), sum(case when state = 'answered' then 0
+        else 1 end), sum(is_estimated), sum(tokens_in), sum(tokens_out) from calls where day >= :since
+        group by day, project_seq, purpose, provider, model order by day desc, sum(tokens_in + tokens_out) desc"""
     return rows.read(DailySpending, sql, since=since)

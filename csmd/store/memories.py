@@ -9,7 +9,8 @@ from dataclasses import replace
 from csmd.errors import StoreError
 from csmd.knowledge import Memory, Provenance
 from csmd.store import vectors
-from csmd.store.sqlite import IS_LISTED, Rows, as_value, column_values, columns, in_keys, listed
+from csmd.store.row_values import as_value, column_values, columns
+from csmd.store.sqlite import IS_LISTED, Rows, in_keys, listed
 
 #: Why a memory that is not refuted may still be wrong: it describes code that was edited later.
 EDITED_CODE = "the code that it speaks of was edited later in its session"
@@ -25,8 +26,8 @@ _COLUMNS = columns(
     is_edited=f"{_REFUTED_FOR} = '{EDITED_CODE}')",
     # A memory that applies everywhere is shown without the project in which it was said.
     scene="coalesce((select s.text from scenes s where s.memory_seq = m.seq and m.scope = 'project'), '')",
-    tell="coalesce((select j.tell from judgements j where j.memory_seq = m.seq and (j.tell <> 'noted' or exists "
-    "(select 1 from links l where l.from_seq = m.seq and l.relationship = 'curated_as'))), '')",
+    tell="""coalesce((select j.tell from judgements j where j.memory_seq = m.seq and (j.tell <> 'noted'
+        or exists (select 1 from links l where l.from_seq = m.seq and l.relationship = 'curated_as'))), '')""",
 )
 _FIELDS = list(Memory.__annotations__)
 #: The positions of a memory's row key and of its sources in a row.
@@ -42,14 +43,14 @@ _BELIEF_COLUMNS = (
 
 
 def where(rows: Rows, condition: str, **values: object) -> list[Memory]:
-    """The memories `m` that fulfil a condition, which may end with an order, each with its sources."""
+    """Returns the memories `m` that fulfil a condition, which may end with an order, each with its sources."""
     memory_rows = rows.all(f"select {_COLUMNS} from memories m where {condition}", **values)  # noqa: S608
     sources = (
         {}
         if not memory_rows
         else rows.grouped(
-            f"select memory_seq, uuid, session_id, at, role from provenance where memory_seq {IS_LISTED} "  # noqa: S608
-            "order by memory_seq, case role when 'states' then 0 else 1 end, at, uuid",
+            f"""select memory_seq, uuid, session_id, at, role from provenance where memory_seq {IS_LISTED}
+                order by memory_seq, case role when 'states' then 0 else 1 end, at, uuid""",  # noqa: S608
             listed=listed(row[_SEQ] for row in memory_rows),
         )
     )
@@ -96,19 +97,17 @@ def add_confirming(rows: Rows, memory_seq: int, sources: Sequence[Provenance]) -
 def set_stating_turn(rows: Rows, memory_seq: int, source: Provenance) -> None:
     """Makes an earlier turn the one that states a memory; the others confirm it."""
     rows.update("memories", memory_seq, created_at=source.at, session_id=source.session_id)
-    sql = (
-        "update provenance set role = case when uuid = :uuid then 'states' when role = 'beside' then role else "
-        "'confirms' end where memory_seq = :seq"
-    )
+    sql = """update provenance set role = case when uuid = :uuid then 'states'
+        when role = 'beside' then role else 'confirms' end where memory_seq = :seq"""
     rows.run(sql, uuid=source.uuid, seq=memory_seq)
 
 
 def by_hash(rows: Rows, text_hash: str, *, project: int) -> Memory | None:
-    """The scope's own memory with exactly this normalised text, preferably one that nothing has superseded."""
+    """Returns the scope's own memory with exactly this normalised text, preferably one that nothing has superseded."""
     memories = where(
         rows,
-        f"m.project_seq = :project and m.text_hash = :hash and {NOT_COLLEAGUES} "
-        "order by case m.superseded_by when '' then 0 else 1 end, m.seq limit 1",
+        f"""m.project_seq = :project and m.text_hash = :hash and {NOT_COLLEAGUES}
+            order by case m.superseded_by when '' then 0 else 1 end, m.seq limit 1""",
         project=project,
         hash=text_hash,
     )
@@ -116,17 +115,17 @@ def by_hash(rows: Rows, text_hash: str, *, project: int) -> Memory | None:
 
 
 def all_by_hash(rows: Rows, text_hash: str) -> list[Memory]:
-    """The memories with exactly this normalised text, of every scope."""
+    """Returns the memories with exactly this normalised text, of every scope."""
     return where(rows, "m.text_hash = :hash and m.twin_of = 0 order by m.seq", hash=text_hash)
 
 
 def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Memory]:
-    """Memories by row key."""
+    """Returns memories by row key."""
     return {memory.seq: memory for memory in where(rows, f"m.seq {IS_LISTED}", listed=listed(seqs))}
 
 
 def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]]:
-    """The memories that each of these turns states or confirms; turns without any are left out."""
+    """Returns the memories that each of these turns states or confirms; turns without any are left out."""
     bare = {uuid: uuid.partition("/")[0] for uuid in uuids}
     wanted = sorted({*bare, *bare.values()})
     if not wanted:
@@ -145,12 +144,12 @@ def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]
 
 
 def seq_of(rows: Rows, memory_id: str) -> int:
-    """The row key of a memory; 0 if there is none."""
+    """Returns the row key of a memory; 0 if there is none."""
     return int(rows.find("memories", "seq", id=memory_id) or 0)
 
 
 def by_id(rows: Rows, memory_id: str) -> Memory | None:
-    """One memory, or None."""
+    """Returns a memory by its id; None if it does not exist."""
     memories = where(rows, "m.id = :id", id=memory_id)
     return memories[0] if memories else None
 
@@ -158,33 +157,34 @@ def by_id(rows: Rows, memory_id: str) -> Memory | None:
 def list_memories(
     rows: Rows, *, projects: Sequence[int] | None, limit: int = 2**31, only_users: bool = False
 ) -> list[Memory]:
-    """The memories of some projects (None: all), the surest and newest first, at most `limit`.
+    """Returns the memories of some projects (None: all), the surest and newest first, at most `limit`.
 
     `only_users` selects those that a person (the user, a colleague) said or pinned, or that were judged worth injecting
     at every start.
     """
     return where(
         rows,
-        f"{in_keys('m.project_seq', projects)} and (:everybodys = 1 or m.authority = 'user' or m.pinned = 1 or exists "  # noqa: S608
-        "(select 1 from judgements j where j.memory_seq = m.seq and j.tell = 'starts') or m.seq in (select memory_seq "
-        "from team_memories)) order by m.pinned desc, m.confidence desc, m.confirmed_at desc, m.id limit :limit",
+        f"""{in_keys("m.project_seq", projects)}
+            and (:everybodys = 1 or m.authority = 'user' or m.pinned = 1 or exists (select 1 from judgements j
+            where j.memory_seq = m.seq and j.tell = 'starts') or m.seq in (select memory_seq from team_memories))
+            order by m.pinned desc, m.confidence desc, m.confirmed_at desc, m.id limit :limit""",  # noqa: S608
         limit=limit,
         everybodys=not only_users,
     )
 
 
 def active_memories(rows: Rows) -> list[Memory]:
-    """The memories that are neither superseded nor archived nor covered by a twin, by row key."""
+    """Returns the memories that are neither superseded nor archived nor covered by a twin, by row key."""
     return where(rows, "m.superseded_by = '' and m.twin_of = 0 and m.tier <> 'archive' order by m.seq")
 
 
 def stated_in_session(rows: Rows, session_seq: int) -> list[Memory]:
-    """The user's memories that turns of a session state, by row key."""
+    """Returns the user's memories that turns of a session state, by row key."""
     return where(
         rows,
-        "m.authority = 'user' and m.seq in (select p.memory_seq from session_turn st "
-        "join turns t on t.seq = st.turn_seq join provenance p on p.uuid = t.uuid and p.role <> 'beside' "
-        "where st.session_seq = :session and st.rewound = 0) order by m.seq",
+        """m.authority = 'user' and m.seq in (select p.memory_seq from session_turn st
+            join turns t on t.seq = st.turn_seq join provenance p on p.uuid = t.uuid and p.role <> 'beside'
+            where st.session_seq = :session and st.rewound = 0) order by m.seq""",
         session=session_seq,
     )
 
@@ -198,28 +198,36 @@ def list_page(
     Filters: one gate, category and type ("": any); the session that states or confirms it; last said at or after
     `since` and before `until`; `state` active or replaced ("": both).
     """
-    condition = (
-        f"{in_keys('m.project_seq', projects)} and (:gate = '' or m.gate = :gate) and m.confirmed_at >= :since "  # noqa: S608
-        "and (:until = '' or m.confirmed_at < :until) and (:category = '' or m.category = :category) "
-        "and (:type = '' or m.type = :type) and (:session = '' or exists "
-        "(select 1 from provenance p where p.memory_seq = m.seq and p.session_id = :session)) and (:state = '' "
-        "or (:state = 'active' and m.superseded_by = '') or (:state = 'replaced' and m.superseded_by <> ''))"
-    )
+    condition = f"""{in_keys("m.project_seq", projects)}
+        and (:gate = '' or m.gate = :gate) and m.confirmed_at >= :since and (:until = '' or m.confirmed_at < :until)
+        and (:category = '' or m.category = :category) and (:type = '' or m.type = :type) and (:session = ''
+        or exists (select 1 from provenance p where p.memory_seq = m.seq and p.session_id = :session)) and (:state = ''
+        or (:state = 'active' and m.superseded_by = '') or (:state = 'replaced' and m.superseded_by <> ''))"""  # noqa: S608
     filters = {"gate": gate, "category": category, "type": type_, "session": session, "state": state}
     filters |= {"since": since, "until": until}
     # Keys first, so that other tables are read only for the memories on the page.
-    latest = (
-        f"select m.seq from memories m where {condition} "  # noqa: S608
-        "order by m.confirmed_at desc, m.seq desc limit :limit offset :offset"
-    )
+    latest = f"""select m.seq
+        from memories m where {condition} order by m.confirmed_at desc, m.seq desc limit :limit offset :offset"""  # noqa: S608
     seqs = rows.column(latest, **filters, limit=limit, offset=offset)
     total = rows.number(f"select count(*) from memories m where {condition}", **filters)  # noqa: S608
     memories = by_seqs(rows, seqs)
     return [memories[seq] for seq in seqs], total
 
 
+def list_review_seqs(rows: Rows, *, projects: Sequence[int] | None, below: float, since: str, limit: int) -> list[int]:
+    """Returns the row keys of memories that wait for review, those with the least confidence first.
+
+    They were saved by a model unasked, or are not the user's, below a confidence and created at or after `since`.
+    """
+    sql = f"""select m.seq from memories m where m.superseded_by = '' and m.twin_of = 0 and m.pinned = 0
+        and (m.origin = 'model_saved' or (m.confidence < :below and m.created_at >= :since and m.authority <> 'user'))
+        and {NOT_COLLEAGUES} and {in_keys("m.project_seq", projects)}
+        order by case m.origin when 'model_saved' then 0 else 1 end, m.confidence, m.seq desc limit :limit"""  # noqa: S608
+    return rows.column(sql, below=below, since=since, limit=limit)
+
+
 def memories_replaced_by(rows: Rows, idents: Sequence[str]) -> dict[str, list[Memory]]:
-    """The memories that each of these replaces; those that replace none are left out."""
+    """Returns the memories that each of these replaces; those that replace none are left out."""
     if not idents:
         return {}
     values = {f"ident{place}": ident for place, ident in enumerate(idents)}
@@ -231,31 +239,25 @@ def memories_replaced_by(rows: Rows, idents: Sequence[str]) -> dict[str, list[Me
 
 
 def directory_of(rows: Rows, memory: Memory) -> str:
-    """The directory in which a memory was first stated; "" if unknown."""
-    sql = (
-        "select d.path from provenance p join turns t on t.uuid = p.uuid join directories d on d.seq = t.directory_seq "
-        "where p.memory_seq = :seq and p.role <> 'beside' order by p.at limit 1"
-    )
+    """Returns the directory in which a memory was first stated; "" if unknown."""
+    sql = """select d.path from provenance p join turns t on t.uuid = p.uuid join directories d
+        on d.seq = t.directory_seq where p.memory_seq = :seq and p.role <> 'beside' order by p.at limit 1"""
     return str(rows.value(sql, seq=memory.seq) or "")
 
 
 def source_projects(rows: Rows, memory: Memory) -> frozenset[int]:
-    """The projects in which a memory's stored source turns were said."""
+    """Returns the projects in which a memory's stored source turns were said."""
     sql = "select distinct t.project_seq from provenance p join turns t on t.uuid = p.uuid where p.memory_seq = :seq"
     return rows.distinct(sql, seq=memory.seq)
 
 
 def move_provenance(rows: Rows, old: str, new: str) -> None:
     """Changes a turn's uuid in all sources; a memory with both uuids keeps the stronger role."""
-    sql = (
-        "update provenance set role = 'states' where uuid = :new and exists (select 1 from provenance p "
-        "where p.memory_seq = provenance.memory_seq and p.uuid = :old and p.role = 'states')"
-    )
+    sql = """update provenance set role = 'states' where uuid = :new and exists (select 1
+        from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :old and p.role = 'states')"""
     rows.run(sql, new=new, old=old)
-    sql = (
-        "update provenance set uuid = :new where uuid = :old and not exists "
-        "(select 1 from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :new)"
-    )
+    sql = """update provenance set uuid = :new where uuid = :old
+        and not exists (select 1 from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :new)"""
     rows.run(sql, new=new, old=old)
     rows.delete("provenance", uuid=old)
 

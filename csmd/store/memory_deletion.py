@@ -17,13 +17,11 @@ def delete_memory(rows: Rows, memory: Memory) -> None:
     What it superseded is superseded by its successor, or holds again. Memories merged into it, its twins, the note made
     of it, and the candidates and audit that quote it are deleted, too.
     """
-    aside = rows.column(
-        "select seq from memories where twin_of = :seq and twin_of > 0 "
-        "union all select from_seq from links where to_seq = :seq and relationship = 'merged_into' "
-        "union all select n.seq from links l join memories n on n.seq = l.to_seq where l.from_seq = :seq "
-        "and l.relationship = 'curated_as' and n.origin = 'curated' and n.pinned = 0",
-        seq=memory.seq,
-    )
+    sql = """select seq from memories where twin_of = :seq and twin_of > 0
+        union all select from_seq from links where to_seq = :seq and relationship = 'merged_into'
+        union all select n.seq from links l join memories n on n.seq = l.to_seq
+        where l.from_seq = :seq and l.relationship = 'curated_as' and n.origin = 'curated' and n.pinned = 0"""
+    aside = rows.column(sql, seq=memory.seq)
     delete_all(rows, [*aside, *memory_links.release_second_half(rows, memory.id)])
     candidates.forget(rows, memory.id)
     vectors.delete_of_row(rows, "memory", memory.seq)

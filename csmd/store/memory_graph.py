@@ -19,42 +19,38 @@ class Edge(NamedTuple):
 
 
 def list_edges(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None) -> list[Edge]:
-    """The links of some memories with memories of some projects (None: all); supersession counts, stored or not."""
-    sql = (
-        "with pair (seq, other, relationship, weight, outgoing) as (select l.from_seq, l.to_seq, l.relationship, "  # noqa: S608
-        f"l.weight, 1 from links l where {in_keys('l.from_seq', seqs)} and l.relationship <> 'superseded_by' "
-        "union all select l.to_seq, l.from_seq, l.relationship, l.weight, 0 from links l "
-        f"where {in_keys('l.to_seq', seqs)} and l.relationship <> 'superseded_by' "
-        "union all select m.seq, n.seq, 'superseded_by', 1.0, 1 from memories m join memories n "
-        f"on n.id = m.superseded_by where {in_keys('m.seq', seqs)} and m.superseded_by <> '' "
-        "union all select m.seq, n.seq, 'superseded_by', 1.0, 0 from memories m join memories n "
-        f"on n.superseded_by = m.id and n.superseded_by <> '' where {in_keys('m.seq', seqs)}) "
-        "select p.seq, p.other, p.relationship, p.weight, p.outgoing from pair p join memories o on o.seq = p.other "
-        f"where o.twin_of = 0 and {in_keys('o.project_seq', projects)} order by 1, 2, 3"
-    )
+    """Returns the links between some memories and memories of some projects (None: all), and supersessions."""
+    sql = f"""with pair (seq, other, relationship, weight, outgoing) as (select l.from_seq, l.to_seq, l.relationship,
+        l.weight, 1 from links l where {in_keys("l.from_seq", seqs)} and l.relationship <> 'superseded_by'
+        union all select l.to_seq, l.from_seq, l.relationship, l.weight, 0
+        from links l where {in_keys("l.to_seq", seqs)} and l.relationship <> 'superseded_by' union all select m.seq,
+        n.seq, 'superseded_by', 1.0, 1 from memories m join memories n on n.id = m.superseded_by
+        where {in_keys("m.seq", seqs)} and m.superseded_by <> '' union all select m.seq, n.seq, 'superseded_by', 1.0, 0
+        from memories m join memories n on n.superseded_by = m.id and n.superseded_by <> ''
+        where {in_keys("m.seq", seqs)}) select p.seq, p.other, p.relationship, p.weight, p.outgoing
+        from pair p join memories o on o.seq = p.other
+        where o.twin_of = 0 and {in_keys("o.project_seq", projects)} order by 1, 2, 3"""  # noqa: S608
     return rows.read(Edge, sql)
 
 
 def list_shared(
     rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None, widest_topic: int, widest_session: int
 ) -> list[tuple[int, int, str, int]]:
-    """(memory, other memory, "topic" or "session", members) of the memories that share a rare topic or session."""
+    """Returns (memory, other memory, "topic" or "session", members) of memories that share a rare topic or session."""
     visible = f"and {in_keys('o.project_seq', projects)}"
-    sql = (
-        "with t as (select topic_seq, count(*) as members from memory_topics where weight > 0 and topic_seq in "  # noqa: S608
-        f"(select topic_seq from memory_topics where {in_keys('memory_seq', seqs)}) group by topic_seq), "
-        "s as (select session_id, count(*) as members from provenance where session_id <> '' and session_id in "
-        f"(select session_id from provenance where {in_keys('memory_seq', seqs)}) group by session_id) "
-        "select x.memory_seq, y.memory_seq, 'topic', t.members from memory_topics x "
-        "join t on t.topic_seq = x.topic_seq join memory_topics y on y.topic_seq = x.topic_seq "
-        f"join memories o on o.seq = y.memory_seq where {in_keys('x.memory_seq', seqs)} and x.weight > 0 "
-        f"and y.weight > 0 and y.memory_seq <> x.memory_seq and t.members <= :widest_topic and o.twin_of = 0 {visible} "
-        "union all select x.memory_seq, y.memory_seq, 'session', s.members from provenance x "
-        "join s on s.session_id = x.session_id join provenance y on y.session_id = x.session_id "
-        "join memories o on o.seq = y.memory_seq "
-        f"where {in_keys('x.memory_seq', seqs)} and y.memory_seq <> x.memory_seq and x.role = 'states' "
-        f"and y.role = 'states' and s.members <= :widest_session and o.twin_of = 0 {visible} order by 1, 2, 3"
-    )
+    sql = f"""with t as (select topic_seq, count(*) as members from memory_topics where weight > 0
+        and topic_seq in (select topic_seq from memory_topics where {in_keys("memory_seq", seqs)})
+        group by topic_seq), s as (select session_id, count(*) as members from provenance where session_id <> ''
+        and session_id in (select session_id from provenance where {in_keys("memory_seq", seqs)})
+        group by session_id) select x.memory_seq, y.memory_seq, 'topic', t.members
+        from memory_topics x join t on t.topic_seq = x.topic_seq join memory_topics y on y.topic_seq = x.topic_seq
+        join memories o on o.seq = y.memory_seq where {in_keys("x.memory_seq", seqs)} and x.weight > 0
+        and y.weight > 0 and y.memory_seq <> x.memory_seq and t.members <= :widest_topic and o.twin_of = 0 {visible}
+        union all select x.memory_seq, y.memory_seq, 'session', s.members
+        from provenance x join s on s.session_id = x.session_id
+        join provenance y on y.session_id = x.session_id join memories o on o.seq = y.memory_seq
+        where {in_keys("x.memory_seq", seqs)} and y.memory_seq <> x.memory_seq and x.role = 'states'
+        and y.role = 'states' and s.members <= :widest_session and o.twin_of = 0 {visible} order by 1, 2, 3"""  # noqa: S608
     return rows.all(sql, widest_topic=widest_topic, widest_session=widest_session)
 
 
@@ -64,7 +60,7 @@ def remove_link(rows: Rows, from_seq: int, to_seq: int, relationship: str) -> bo
 
 
 def count_nodes_and_edges(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
-    """The numbers of memories, topics, sessions and edges (TAGGED, PRODUCED) of some projects (None: all)."""
+    """Returns the numbers of memories, topics, sessions and edges (TAGGED, PRODUCED) of some projects (None: all)."""
     names = ("memories", "topics", "sessions", "tagged", "produced")
     sums = ", ".join(f"coalesce(sum({name}), 0)" for name in names)
     (counts,) = rows.all(f"select {sums} from graph_counts where {in_keys('project_seq', projects)}")  # noqa: S608
@@ -74,8 +70,7 @@ def count_nodes_and_edges(rows: Rows, projects: Sequence[int] | None) -> dict[st
 def count_relationships(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
     """Maps each relationship to the number of links that connect memories of some projects (None: all)."""
     between = f"{in_keys('from_project', projects)} and {in_keys('to_project', projects)}"
-    counts = rows.all(
-        f"select relationship, sum(number) from link_counts where {between} "  # noqa: S608
-        "group by relationship having sum(number) > 0 order by 2 desc, 1"
-    )
+    sql = f"""select relationship, sum(number)
+        from link_counts where {between} group by relationship having sum(number) > 0 order by 2 desc, 1"""  # noqa: S608
+    counts = rows.all(sql)
     return {relationship: int(number) for relationship, number in counts}

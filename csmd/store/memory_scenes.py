@@ -20,14 +20,12 @@ class FileChange(NamedTuple):
 
 
 def stated_by_session(rows: Rows, session_seq: int, session_id: str, *, upto: int) -> list[StatedInTurn]:
-    """The memories that a session stated first, without what was counted, each with the first turn that states it."""
-    sql = (
-        "select m.seq, m.text, m.authority, p.uuid, st.ordinal, t.text, m.gate from memories m "
-        "join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id "
-        "join turns t on t.uuid = p.uuid join session_turn st on st.session_seq = :session and st.turn_seq = t.seq "
-        "where m.session_id = :id and m.twin_of = 0 and m.origin = 'stated' and m.gate <> 'relational' "
-        "and m.scope = 'project' and st.ordinal <= :upto order by st.ordinal desc, m.seq"
-    )
+    """Returns the memories that a session stated first, except counted ones, each with its first stating turn."""
+    sql = """select m.seq, m.text, m.authority, p.uuid, st.ordinal, t.text, m.gate
+        from memories m join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id
+        join turns t on t.uuid = p.uuid join session_turn st on st.session_seq = :session and st.turn_seq = t.seq
+        where m.session_id = :id and m.twin_of = 0 and m.origin = 'stated'
+        and m.gate <> 'relational' and m.scope = 'project' and st.ordinal <= :upto order by st.ordinal desc, m.seq"""
     statements = rows.read(StatedInTurn, sql, session=session_seq, id=session_id, upto=upto)
     return list({stated.memory_seq: stated for stated in statements}.values())
 
@@ -38,36 +36,29 @@ _WRITERS = ", ".join(f"'{name}'" for name in sorted(TEXT_WRITERS))
 def file_changes_of(
     rows: Rows, session_seq: int, *, after: int = 0, upto: int, most: int, characters: int = 2**31
 ) -> list[FileChange]:
-    """The last calls of a session that wrote to a file, past an ordinal up to another one, in order."""
-    sql = (
-        "select t.uuid, t.at, st.ordinal, t.tool_name = :creates, substr(t.text, 1, :characters) from session_turn st "  # noqa: S608
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal > :after "
-        f"and st.ordinal <= :upto and t.kind = 'tool_call' and t.tool_name in ({_WRITERS}) "
-        "and t.source = 'transcript' order by st.ordinal desc limit :most"
-    )
+    """Returns the last calls of a session that wrote to a file, past an ordinal up to another one, in order."""
+    sql = f"""select t.uuid, t.at, st.ordinal, t.tool_name = :creates, substr(t.text, 1, :characters)
+        from session_turn st join turns t on t.seq = st.turn_seq
+        where st.session_seq = :session and st.ordinal > :after and st.ordinal <= :upto and t.kind = 'tool_call'
+        and t.tool_name in ({_WRITERS}) and t.source = 'transcript' order by st.ordinal desc limit :most"""  # noqa: S608
     limits = {"after": after, "upto": upto, "most": most, "characters": characters}
     changes = rows.read(FileChange, sql, session=session_seq, creates=WRITE, **limits)
     return changes[::-1]
 
 
 def prompts_of(rows: Rows, session_seq: int, *, upto: int) -> list[SessionPrompt]:
-    """Everything that an assistant answers to in a session, in order."""
-    sql = (
-        "select t.uuid, st.ordinal, case when t.kind = 'user' then t.text else '' end from session_turn st "
-        "join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and st.rewound = 0 and st.ordinal <= :upto "
-        "and t.kind in ('user', 'relayed', 'command', 'notification') and t.source = 'transcript' order by st.ordinal"
-    )
+    """Returns everything that an assistant answers to in a session, in order."""
+    sql = """select t.uuid, st.ordinal, case when t.kind = 'user' then t.text else '' end from session_turn st
+        join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 and st.ordinal <= :upto
+        and t.kind in ('user', 'relayed', 'command', 'notification') and t.source = 'transcript' order by st.ordinal"""
     return rows.read(SessionPrompt, sql, session=session_seq, upto=upto)
 
 
 def scene_directories(rows: Rows, session_seq: int) -> tuple[int, tuple[str, ...]]:
-    """The project of a session, and the directories whose files belong to it."""
-    row = rows.first(
-        "select s.project_seq, p.root, s.cwd from sessions s join projects p on p.seq = s.project_seq "
-        "where s.seq = :session",
-        session=session_seq,
-    )
+    """Returns the project of a session, and the directories whose files belong to it."""
+    sql = """select s.project_seq, p.root, s.cwd
+        from sessions s join projects p on p.seq = s.project_seq where s.seq = :session"""
+    row = rows.first(sql, session=session_seq)
     return (row[0], row[1:]) if row else (0, ())
 
 
@@ -80,7 +71,7 @@ def set_scene(rows: Rows, memory_seq: int, *, uuid: str, text: str) -> None:
 
 
 def scenes_of_session(rows: Rows, session_id: str) -> dict[int, str]:
-    """The scenes of the memories that a session stated first, by memory."""
+    """Returns the scenes of the memories that a session stated first, by memory."""
     sql = "select s.memory_seq, s.text from scenes s join memories m on m.seq = s.memory_seq where m.session_id = :id"
     return dict(rows.all(sql, id=session_id))
 

@@ -37,19 +37,16 @@ NearPair = tuple[int, int, float]
 
 def find_memory_model(rows: Rows) -> int:
     """Returns the newest model that has vectors of memories; 0 for none."""
-    return rows.number(
-        "select m.seq from vector_models m where exists (select 1 from vectors v where v.kind = 'memory' "
-        "and v.model_seq = m.seq) order by m.seq desc limit 1"
-    )
+    sql = """select m.seq from vector_models m where exists (select 1
+        from vectors v where v.kind = 'memory' and v.model_seq = m.seq) order by m.seq desc limit 1"""
+    return rows.number(sql)
 
 
 def read_signs(rows: Rows, model: int, seqs: Sequence[int]) -> Signs:
     """Returns the signs of a model's vectors of some memories."""
-    sql = (
-        "select v.row_seq, c.code from vectors v join memories m on m.seq = v.row_seq join vector_codes c "  # noqa: S608
-        "on c.model_seq = v.model_seq and c.kind = v.kind and c.project_seq = m.project_seq and c.seq = v.seq "
-        f"where v.kind = 'memory' and v.row_seq {IS_LISTED} and v.model_seq = :model order by v.row_seq, v.seq"
-    )
+    sql = f"""select v.row_seq, c.code from vectors v join memories m on m.seq = v.row_seq join vector_codes c
+        on c.model_seq = v.model_seq and c.kind = v.kind and c.project_seq = m.project_seq and c.seq = v.seq
+        where v.kind = 'memory' and v.row_seq {IS_LISTED} and v.model_seq = :model order by v.row_seq, v.seq"""  # noqa: S608
     coded = rows.all(sql, model=model, listed=listed(seqs))
     return Signs(model, [seq for seq, _ in coded], [int.from_bytes(code, "little") for _, code in coded])
 

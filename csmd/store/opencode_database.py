@@ -113,7 +113,7 @@ class SessionDatabase:
 
     @classmethod
     def list_sessions(cls, path: Path) -> list[ListedSession] | None:
-        """Every session with a message, [] for an unreadable database; None for another kind of file."""
+        """Returns every session with a message, [] for an unreadable database; None for another kind of file."""
         tables = "select count(*) from sqlite_schema where type = 'table' and name in ('session', 'message', 'part')"
         sql = f"select session_id, max(time_created), count(*) from message where {_HAS_VALID_TIME} group by session_id"  # noqa: S608
         with suppress(OSError):
@@ -125,19 +125,15 @@ class SessionDatabase:
         return []
 
     def latest_sessions(self) -> list[ListedSession]:
-        """The sessions of the messages that were added last."""
-        sql = (
-            f"select session_id, max(time_created), count(*) from message where {_HAS_VALID_TIME} and session_id in "  # noqa: S608
-            "(select session_id from message order by rowid desc limit :most) group by session_id"
-        )
+        """Returns the sessions of the messages that were added last."""
+        sql = f"""select session_id, max(time_created), count(*) from message where {_HAS_VALID_TIME}
+            and session_id in (select session_id from message order by rowid desc limit :most) group by session_id"""  # noqa: S608
         return self._rows.read(ListedSession, sql, most=LATEST_MESSAGES)
 
     def session(self, ident: str) -> SessionRow | None:
-        """A session, or None."""
-        sql = (
-            "select parent_id, directory, title, version, coalesce(permission, ''), "  # noqa: S608
-            f"case when {_HAS_VALID_TIME} then time_created else 0 end from session where id = :id"
-        )
+        """Returns a session, or None."""
+        sql = f"""select parent_id, directory, title, version, coalesce(permission, ''),
+            case when {_HAS_VALID_TIME} then time_created else 0 end from session where id = :id"""  # noqa: S608
         row = self._rows.first(sql, id=ident)
         if row is None:
             return None
@@ -155,11 +151,9 @@ class SessionDatabase:
         return ident
 
     def listed(self, ident: str) -> ListedSession | None:
-        """A session as in a listing; None for one without messages."""
-        sql = (
-            "select session_id, max(time_created), count(*) from message "  # noqa: S608
-            f"where session_id = :id and {_HAS_VALID_TIME} group by session_id"
-        )
+        """Returns a session as in a listing; None for one without messages."""
+        sql = f"""select session_id, max(time_created), count(*)
+            from message where session_id = :id and {_HAS_VALID_TIME} group by session_id"""  # noqa: S608
         listed = self._rows.read(ListedSession, sql, id=ident)
         return listed[0] if listed else None
 
@@ -169,17 +163,15 @@ class SessionDatabase:
         return self._rows.number(sql, id=ident, upto=upto)
 
     def finished(self, ident: str, *, after: int, abandoned: int) -> list[tuple[str, int]]:
-        """(id, time) of the messages of a session after a time, up to the first one that is still being written.
+        """Returns (id, time) of a session's messages after a time, up to the first one that is still being written.
 
         A prompt is complete once an answer has begun, an answer once it is marked as completed or failed, or another
         one has begun. A message not changed since the time `abandoned` was left unfinished by a killed client.
         """
-        sql = (
-            "select id, time_created, time_updated, case when json_valid(data) then json_extract(data, '$.role') end, "  # noqa: S608
-            "case when json_valid(data) then coalesce(json_extract(data, '$.time.completed'), "
-            "json_extract(data, '$.error')) is not null else 1 end from message "
-            f"where session_id = :id and time_created > :after and {_HAS_VALID_TIME} order by time_created, id"
-        )
+        sql = f"""select id, time_created, time_updated, case when json_valid(data) then json_extract(data,
+            '$.role') end, case when json_valid(data) then coalesce(json_extract(data, '$.time.completed'),
+            json_extract(data, '$.error')) is not null else 1 end from message where session_id = :id
+            and time_created > :after and {_HAS_VALID_TIME} order by time_created, id"""  # noqa: S608
         messages = self._rows.all(sql, id=ident, after=after)
         answered = max((place for place, row in enumerate(messages) if row[3] == "assistant"), default=-1)
         for place, (message, at, updated, _, is_done) in enumerate(messages):
@@ -192,7 +184,7 @@ class SessionDatabase:
         return self._rows.number("select max(time_updated) from part where message_id = :id", id=message)
 
     def messages_before(self, ident: str) -> dict[str, tuple[str, int]]:
-        """Each message of a session but the first -> (id, time) of the one written before it.
+        """Returns each message of a session but the first -> (id, time) of the one written before it.
 
         Their times do not tell, because a clock may be set back.
         """
@@ -201,15 +193,13 @@ class SessionDatabase:
         return {message: (before, at) for (before, at), (message, _) in itertools.pairwise(written)}
 
     def message(self, ident: str, *, at: int, before: tuple[str, int] | None, most: int) -> Message | None:
-        """The message of a time, after the one `before`, with its parts in order; None if it is gone.
+        """Returns the message of a time, after the one `before`, with its parts in order; None if it is gone.
 
         Reads at most `most` characters of each part and of all. Raises TooLarge if the message itself is longer.
         Attachments are not read: they may be of any length.
         """
-        sql = (
-            "select length(data) > :most, case when length(data) > :most then '' "
-            "when json_valid(data) then json_remove(data, '$.summary.diffs') else data end from message where id = :id"
-        )
+        sql = """select length(data) > :most, case when length(data) > :most then ''
+            when json_valid(data) then json_remove(data, '$.summary.diffs') else data end from message where id = :id"""
         if (message := self._rows.first(sql, id=ident, most=most)) is None:
             return None
         if message[0]:
@@ -228,13 +218,11 @@ class SessionDatabase:
     def _name(self, ident: str, at: int) -> str:
         """Names a message by its time, its role and a hash of its texts and calls."""
         role = "select case when json_valid(data) then json_extract(data, '$.role') end from message where id = :id"
-        sql = (
-            "select substr(coalesce(json_extract(data, '$.callID'), json_extract(data, '$.text'), ''), 1, :most) "
-            "from (select id, case when length(data) <= :longest and json_valid(data) then data else '{}' end as data "
-            "from part where message_id = :id) where json_extract(data, '$.type') in ('text', 'tool') "
-            "and not coalesce(json_extract(data, '$.synthetic'), 0) "
-            "and not coalesce(json_extract(data, '$.ignored'), 0) order by id"
-        )
+        sql = """select substr(coalesce(json_extract(data, '$.callID'), json_extract(data, '$.text'), ''), 1, :most)
+            from (select id, case when length(data) <= :longest
+            and json_valid(data) then data else '{}' end as data from part where message_id = :id)
+            where json_extract(data, '$.type') in ('text', 'tool') and not coalesce(json_extract(data, '$.synthetic'),
+            0) and not coalesce(json_extract(data, '$.ignored'), 0) order by id"""
         parts = "\0".join(
             map(str, self._rows.column(sql, id=ident, most=IDENTIFYING_CHARACTERS, longest=MAX_IDENTIFYING_BYTES))
         )

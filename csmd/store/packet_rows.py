@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from csmd.conversation import ObservedTurn
 from csmd.knowledge import Packet, State
-from csmd.store.sqlite import Rows, as_value, column_values, in_keys
+from csmd.store.row_values import as_value, column_values
+from csmd.store.sqlite import Rows, in_keys
 
 #: The stage whose cursors record how far a project's packets were scanned.
 SCAN_STAGE = "scan"
@@ -17,18 +18,16 @@ MAX_CHARACTERS = 4_000
 
 
 def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) -> list[ObservedTurn]:
-    """A conversation's turns past an ordinal up to another, in order, as in the transcript.
+    """Returns a conversation's turns past an ordinal up to another, in order, as in the transcript.
 
     Ends before the first turn that only a hook has reported so far, because its line may still come.
     """
     provisional = first_provisional(rows, session_seq, after=after)
-    sql = (
-        "select t.uuid, case when s.parent = '' then s.id else s.parent end, t.project_seq, t.kind, "
-        "substr(t.text, 1, :most), t.at, st.ordinal, t.tool_name, t.tool_id, s.parent <> '' from session_turn st "
-        "join turns t on t.seq = st.turn_seq join sessions s on s.seq = t.session_seq "
-        "where st.session_seq = :session and st.ordinal > :after and st.ordinal <= :upto and t.source = 'transcript' "
-        "and (st.rewound = 0 or t.kind in ('tool_call', 'tool_result')) order by st.ordinal"
-    )
+    sql = """select t.uuid, case when s.parent = '' then s.id else s.parent end,
+        t.project_seq, t.kind, substr(t.text, 1, :most), t.at, st.ordinal, t.tool_name, t.tool_id, s.parent <> ''
+        from session_turn st join turns t on t.seq = st.turn_seq join sessions s on s.seq = t.session_seq
+        where st.session_seq = :session and st.ordinal > :after and st.ordinal <= :upto
+        and t.source = 'transcript' and (st.rewound = 0 or t.kind in ('tool_call', 'tool_result')) order by st.ordinal"""
     return rows.read(
         ObservedTurn,
         sql,
@@ -40,11 +39,9 @@ def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) ->
 
 
 def first_provisional(rows: Rows, session_seq: int, *, after: int) -> int | None:
-    """The ordinal of the first turn past `after` that only a hook has reported so far, or None."""
-    sql = (
-        "select min(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and st.ordinal > :after and t.provisional = 1"
-    )
+    """Returns the ordinal of the first turn past `after` that only a hook has reported so far, or None."""
+    sql = """select min(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq
+        where st.session_seq = :session and st.ordinal > :after and t.provisional = 1"""
     return rows.key(sql, session=session_seq, after=after)
 
 
@@ -66,17 +63,15 @@ def latest_packets(
     rows: Rows, *, projects: Sequence[int] | None, limit: int, session: str = "", kind: str = "", since: str = "",
     until: str = "",
 ) -> list[Packet]:  # fmt: skip
-    """The latest packets of some projects (None: all), the newest first; `session` and `kind` limit them ("": any).
+    """Returns the latest packets of some projects (None: all), of one session and kind ("": any), the newest first.
 
     Observed at or after `since` and before `until`.
     """
-    sql = (
-        "select p.kind, p.subject, p.outcome, p.uuid, s.id, p.project_seq, p.ordinal, p.at, p.words, p.frustration, "  # noqa: S608
-        "p.energy, p.stance, p.urgency from packets p join sessions s on s.seq = p.session_seq "
-        f"where {in_keys('p.project_seq', projects)} and (:session = '' or s.id = :session) "
-        "and (:kind = '' or p.kind = :kind) and p.at >= :since and (:until = '' or p.at < :until) "
-        "order by p.at desc, p.ordinal desc, p.kind, p.subject limit :limit"
-    )
+    sql = f"""select p.kind, p.subject, p.outcome, p.uuid, s.id, p.project_seq, p.ordinal, p.at,
+        p.words, p.frustration, p.energy, p.stance, p.urgency from packets p join sessions s on s.seq = p.session_seq
+        where {in_keys("p.project_seq", projects)} and (:session = '' or s.id = :session)
+        and (:kind = '' or p.kind = :kind) and p.at >= :since and (:until = '' or p.at < :until)
+        order by p.at desc, p.ordinal desc, p.kind, p.subject limit :limit"""  # noqa: S608
     packet_rows = rows.all(sql, limit=limit, session=session, kind=kind, since=since, until=until)
     return [
         as_value(
@@ -87,18 +82,16 @@ def latest_packets(
 
 
 def projects_to_scan(rows: Rows, *, quiet_before: str = "", now: str = "") -> list[tuple[int, int]]:
-    """(project, its last packet) of the projects whose packets changed; first those with habits and no packets left.
+    """Returns (project, its last packet) of projects with changed packets, first those that have lost all of theirs.
 
     `quiet_before` leaves out those with a latest packet between that time and `now`.
     """
-    sql = (
-        "select p.seq, coalesce(x.top, 0) + 1 as top from projects p left join (select project_seq, max(seq) as top, "
-        "max(at) as latest from packets group by project_seq) x on x.project_seq = p.seq left join cursors c "
-        "on c.stage = 'scan' and c.subject = cast(p.seq as text) where (x.top is not null or exists "
-        "(select 1 from candidates d where d.project_seq = p.seq and d.source = 'habits')) "
-        "and coalesce(c.position, 0) <> coalesce(x.top, 0) + 1 and (cast(:quiet as text) = '' or x.latest is null "
-        "or x.latest <= :quiet or x.latest > :now) order by top, p.seq"
-    )
+    sql = """select p.seq, coalesce(x.top, 0) + 1 as top from projects p
+        left join (select project_seq, max(seq) as top, max(at) as latest from packets group by project_seq) x
+        on x.project_seq = p.seq left join cursors c on c.stage = 'scan' and c.subject = cast(p.seq as text)
+        where (x.top is not null or exists (select 1 from candidates d where d.project_seq = p.seq
+        and d.source = 'habits')) and coalesce(c.position, 0) <> coalesce(x.top, 0) + 1 and (cast(:quiet as text) = ''
+        or x.latest is null or x.latest <= :quiet or x.latest > :now) order by top, p.seq"""
     return rows.all(sql, quiet=quiet_before, now=now)
 
 

@@ -51,7 +51,7 @@ def quote_purged(page: str) -> str:
 
 
 def _find_items(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-    """(first line, line after the last, memory id or "") of whole list items, and of lines that end with an id."""
+    """Yields (first line, line after the last, memory id or "") of list items and of lines that end with an id."""
     at = 0
     while at < len(lines):
         end = at + 1
@@ -70,7 +70,7 @@ def _continues_item(line: str) -> bool:
 
 
 def _find_forgotten_end(lines: Sequence[str], start: int, end: int, is_forgotten: IsForgotten) -> int:
-    """The line after the shortest beginning of an item that says what was forgotten; 0 for none."""
+    """Returns the line after the shortest beginning of an item that says what was forgotten; 0 for none."""
     return next(
         (stop for stop in range(start + 1, end + 1) if is_forgotten(bullet_key(" ".join(lines[start:stop])))), 0
     )

@@ -44,16 +44,13 @@ class Passage:
 
 
 def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
-    """Passages by row key; missing ones are left out."""
+    """Returns passages by row key; missing ones are left out."""
     quoting = "case when p.text <> '' then '' when t.kind = 'user' then t.text else '' end"
-    stored = rows.all(
-        "select p.seq, p.turn_seq, p.session_seq, p.project_seq, t.uuid, "  # noqa: S608
-        f"case when p.text <> '' then 'assistant' else t.kind end, p.start_at, p.end_at, {PASSAGE_TEXT}, t.at, "
-        f"case when s.parent = '' then s.id else s.parent end, r.root, {quoting} "
-        "from passages p join turns t on t.seq = p.turn_seq join sessions s on s.seq = p.session_seq "
-        f"join projects r on r.seq = p.project_seq where p.seq {IS_LISTED}",
-        listed=listed(seqs),
-    )
+    sql = f"""select p.seq, p.turn_seq, p.session_seq, p.project_seq, t.uuid, case when p.text <> '' then 'assistant'
+        else t.kind end, p.start_at, p.end_at, {PASSAGE_TEXT}, t.at, case when s.parent = '' then s.id
+        else s.parent end, r.root, {quoting} from passages p join turns t on t.seq = p.turn_seq
+        join sessions s on s.seq = p.session_seq join projects r on r.seq = p.project_seq where p.seq {IS_LISTED}"""  # noqa: S608
+    stored = rows.all(sql, listed=listed(seqs))
     names = tuple(Passage.__annotations__)
     passages = {}
     for *values, whole in stored:
@@ -67,15 +64,14 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
 
 
 def find_neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """The passages before and after each of these in its session, as its turns were stored; 0 for none."""
+    """Returns the passages before and after each of these in its session, as its turns were stored; 0 for none."""
     # By the order of turns: a changed turn has newer passages than those after it.
-    places = rows.all(
-        "select p.seq, (select n.seq from passages n "  # noqa: S608
-        "where n.session_seq = p.session_seq and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq) "
-        "order by n.turn_seq desc, n.start_at desc, n.seq desc limit 1), (select n.seq from passages n "
-        "where n.session_seq = p.session_seq and (n.turn_seq, n.start_at, n.seq) > (p.turn_seq, p.start_at, p.seq) "
-        f"order by n.turn_seq, n.start_at, n.seq limit 1) from passages p where {in_keys('p.seq', seqs)}"
-    )
+    sql = f"""select p.seq, (select n.seq from passages n
+        where n.session_seq = p.session_seq and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq)
+        order by n.turn_seq desc, n.start_at desc, n.seq desc limit 1), (select n.seq from passages n
+        where n.session_seq = p.session_seq and (n.turn_seq, n.start_at, n.seq) > (p.turn_seq, p.start_at, p.seq)
+        order by n.turn_seq, n.start_at, n.seq limit 1) from passages p where {in_keys("p.seq", seqs)}"""  # noqa: S608
+    places = rows.all(sql)
     return {seq: (before or 0, after or 0) for seq, before, after in places}
 
 
@@ -84,7 +80,7 @@ SURROUNDING_PASSAGES = 2
 
 
 def surrounding_text(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[str, str]]:
-    """The text of a turn right before and right after each passage, SURROUNDING_PASSAGES passages of it, in lines."""
+    """Returns the text of SURROUNDING_PASSAGES passages of the same turn before and after each passage, in lines."""
     # The passages of a turn are stored one after the other.
     near = by_seqs(
         rows,
@@ -108,7 +104,7 @@ def surrounding_text(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[st
 
 
 def passages_of_turns(rows: Rows, turn_seqs: Sequence[int]) -> dict[int, list[int]]:
-    """The passages of each of these turns, in order; [] for a turn without any."""
+    """Returns the passages of each of these turns, in order; [] for a turn without any."""
     sql = f"select turn_seq, seq from passages where {in_keys('turn_seq', turn_seqs)} order by turn_seq, start_at, seq"  # noqa: S608
     passages = rows.grouped(sql)
     return {turn: [seq for (seq,) in passages[turn]] for turn in turn_seqs}
@@ -129,10 +125,8 @@ def store_call_words(rows: Rows, turn_seq: int, text: str, *, source: str) -> in
         return len(spans)
     rows.run("delete from passages where turn_seq = :turn and text <> ''", turn=turn_seq)
     for start, end in spans:
-        sql = (
-            "insert into passages (turn_seq, session_seq, project_seq, start_at, end_at, text) "
-            "select seq, session_seq, project_seq, :start, :end, :text from turns where seq = :turn"
-        )
+        sql = """insert into passages (turn_seq, session_seq, project_seq, start_at, end_at, text) select seq,
+            session_seq, project_seq, :start, :end, :text from turns where seq = :turn"""
         rows.run(sql, turn=turn_seq, start=start, end=end, text=text[start:end])
     return len(spans)
 
@@ -146,38 +140,36 @@ _FEW = "(select count(*) from passage_threads i where i.newer_seq = h.newer_seq 
 
 
 def passage_places(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """(turn, session) row keys of each passage, without reading texts."""
+    """Returns (turn, session) row keys of each passage, without reading texts."""
     places = rows.all(f"select seq, turn_seq, session_seq from passages where {in_keys('seq', seqs)}")  # noqa: S608
     return {seq: (turn, session) for seq, turn, session in places}
 
 
 def count_sessions(rows: Rows, projects: Sequence[int] | None) -> int:
-    """The number of sessions of these projects (None: all)."""
+    """Returns the number of sessions of these projects (None: all)."""
     return rows.number(f"select count(*) from sessions where {in_keys('project_seq', projects)}")  # noqa: S608
 
 
 def passage_lengths(rows: Rows, sessions: Collection[int], *, most: int) -> dict[int, int]:
-    """The number of passages of each session, counted up to `most`."""
-    sql = (
-        "select s.seq, (select count(*) from (select 1 from passages p where p.session_seq = s.seq limit :most) t) "  # noqa: S608
-        f"from sessions s where {in_keys('s.seq', sorted(sessions))}"
-    )
+    """Returns the number of passages of each session, counted up to `most`."""
+    sql = f"""select s.seq, (select count(*) from (select 1 from passages p where p.session_seq = s.seq limit :most) t)
+        from sessions s where {in_keys("s.seq", sorted(sessions))}"""  # noqa: S608
     return dict(rows.all(sql, most=most))
 
 
 def last_passage_seq(rows: Rows) -> int:
-    """The row key of the passage stored last, about the number of passages; 0 for none."""
+    """Returns the row key of the passage stored last, about the number of passages; 0 for none."""
     return rows.number("select max(seq) from passages")
 
 
 def passages_after(rows: Rows, seq: int, *, until: int, limit: int) -> list[int]:
-    """The next passages after a row key, up to another one."""
+    """Returns the next passages after a row key, up to another one."""
     sql = "select seq from passages where seq > :seq and seq <= :until order by seq limit :limit"
     return rows.column(sql, seq=seq, until=until, limit=limit)
 
 
 def passages_to_relink(rows: Rows, model: int) -> list[int]:
-    """The passages to link again, because they got another vector of a model (vectors.add_vectors)."""
+    """Returns the passages to link again, because they got another vector of a model (vectors.add_vectors)."""
     sql = "select row_seq from embed_again where model_seq = :model and kind = 'thread' order by row_seq"
     return rows.column(sql, model=model)
 
@@ -194,19 +186,17 @@ def count_passages_after(rows: Rows, seq: int, *, until: int) -> int:
 
 
 def passages_before(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
-    """The passages right before each of these in its session, the nearest first, at most `most`."""
-    sql = (
-        "select n.seq from passages p join passages n on n.session_seq = p.session_seq "
-        "and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq) "
-        "where p.seq = :seq order by n.turn_seq desc, n.start_at desc, n.seq desc limit :most"
-    )
+    """Returns the passages right before each of these in its session, the nearest first, at most `most`."""
+    sql = """select n.seq from passages p join passages n on n.session_seq = p.session_seq
+        and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq)
+        where p.seq = :seq order by n.turn_seq desc, n.start_at desc, n.seq desc limit :most"""
     return {seq: rows.column(sql, seq=seq, most=most) for seq in seqs}
 
 
 def find_later(
     rows: Rows, seqs: Sequence[int], *, least: float, sure: float, most: int
 ) -> dict[int, list[tuple[int, float]]]:
-    """Passage -> what follows it on the same matter with at least this weight, the surest first.
+    """Returns the passages that continue each of these with at least this weight, the surest first.
 
     A passage that follows more than `most` others with a weight of `sure` follows none: it only resembles everything
     said there. A user's short decision is repeated in full by the reply, so the threads of the reply's first passages
@@ -234,16 +224,12 @@ def find_later(
 
 def link_passages(rows: Rows, older: int, newer: int, weight: float, *, most: int) -> None:
     """Links a passage to a later one; the `most` surest links of the older stay. Missing passages are left out."""
-    sql = (
-        "insert into passage_threads (older_seq, newer_seq, weight) select a.seq, b.seq, :weight "
-        "from passages a, passages b where a.seq = :older and b.seq = :newer "
-        "on conflict (older_seq, newer_seq) do update set weight = excluded.weight"
-    )
+    sql = """insert into passage_threads (older_seq, newer_seq, weight) select a.seq, b.seq, :weight
+        from passages a, passages b where a.seq = :older and b.seq = :newer
+        on conflict (older_seq, newer_seq) do update set weight = excluded.weight"""
     rows.run(sql, older=older, newer=newer, weight=weight)
-    sql = (
-        "delete from passage_threads where older_seq = :older and newer_seq not in "
-        "(select newer_seq from passage_threads where older_seq = :older order by weight desc, newer_seq limit :most)"
-    )
+    sql = """delete from passage_threads where older_seq = :older and newer_seq not in (select newer_seq
+        from passage_threads where older_seq = :older order by weight desc, newer_seq limit :most)"""
     rows.run(sql, older=older, most=most)
 
 
@@ -254,12 +240,10 @@ INDEX = "passages_fts"
 
 def _index_turn(rows: Rows, turn_seq: int) -> None:
     """Indexes the passages of a turn that are slices of its text."""
-    rows.run(
-        "insert into passages_fts (rowid, text) select p.seq, csmd_indexed(j.value ->> 2, t.at) "
-        "from turns t cross join json_each(csmd_passages(t.text)) j "
-        "cross join passages p on p.turn_seq = t.seq and p.start_at = j.value ->> 0 and p.text = '' where t.seq = :seq",
-        seq=turn_seq,
-    )
+    sql = """insert into passages_fts (rowid, text) select p.seq, csmd_indexed(j.value ->> 2, t.at)
+        from turns t cross join json_each(csmd_passages(t.text)) j cross join passages p on p.turn_seq = t.seq
+        and p.start_at = j.value ->> 0 and p.text = '' where t.seq = :seq"""
+    rows.run(sql, seq=turn_seq)
 
 
 def rebuild_index(rows: Rows) -> None:
@@ -267,10 +251,9 @@ def rebuild_index(rows: Rows) -> None:
     rows.run("insert into passages_fts (passages_fts) values ('delete-all')")
     for turn in rows.column("select distinct turn_seq from passages where text = '' order by turn_seq"):
         _index_turn(rows, turn)
-    rows.run(
-        "insert into passages_fts (rowid, text) select p.seq, csmd_indexed(p.text, t.at) "
-        "from passages p join turns t on t.seq = p.turn_seq where p.text <> ''"
-    )
+    sql = """insert into passages_fts (rowid, text) select p.seq, csmd_indexed(p.text, t.at)
+        from passages p join turns t on t.seq = p.turn_seq where p.text <> ''"""
+    rows.run(sql)
 
 
 def find_index_problems(rows: Rows) -> list[str]:
@@ -278,10 +261,8 @@ def find_index_problems(rows: Rows) -> list[str]:
 
     The index stores no texts, so SQLite's own check cannot compare it.
     """
-    sql = (
-        "select text from turns t where searchable = 1 and not exists "
-        "(select 1 from passages p where p.turn_seq = t.seq)"
-    )
+    sql = """select text
+        from turns t where searchable = 1 and not exists (select 1 from passages p where p.turn_seq = t.seq)"""
     without = rows.column(sql)
     counts = {
         "passages_fts: passages missing from it: {}": rows.value(

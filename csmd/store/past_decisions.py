@@ -44,8 +44,9 @@ def read_decisions(rows: Rows, place: DreamScope, seqs: Sequence[int]) -> PastDe
     """Returns the past decisions about those of some memories that belong to the scope itself."""
     decisions = PastDecisions()
     for ident, change, before, after, by, at, undone_at in rows.all(
-        "select b.memory_id, b.change, b.before, b.after, b.by_whom, b.at, b.undone_at from memories m "  # noqa: S608
-        f"join belief_changes b on b.memory_id = m.id where {in_keys('m.seq', seqs)} and m.project_seq = :place order by b.seq",
+        f"""select b.memory_id, b.change, b.before, b.after, b.by_whom, b.at, b.undone_at
+            from memories m join belief_changes b on b.memory_id = m.id
+            where {in_keys("m.seq", seqs)} and m.project_seq = :place order by b.seq""",  # noqa: S608
         place=place.seq,
     ):
         if change == belief_changes.REFUSED and not undone_at:
@@ -80,8 +81,6 @@ def questioned_pairs(rows: Rows, place: DreamScope, source: str) -> frozenset[st
 
 def undone_lifts(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
     """Returns those of some memories that a dream lifted to the general scope and a person took back."""
-    return rows.distinct(
-        "select distinct m.id from memories m join belief_changes b on b.memory_id = m.id "  # noqa: S608
-        f"where {in_keys('m.seq', seqs)} and b.change = :change",
-        change=NOT_GENERALIZED,
-    )
+    sql = f"""select distinct m.id from memories m
+        join belief_changes b on b.memory_id = m.id where {in_keys("m.seq", seqs)} and b.change = :change"""  # noqa: S608
+    return rows.distinct(sql, change=NOT_GENERALIZED)

@@ -119,24 +119,22 @@ def _move_turns(rows: Rows, source: int, to: int, *, places: Sequence[int] | Non
 
 
 def _directories(rows: Rows, part: int, tree: frozenset[int]) -> list[int]:
-    """The directories of a part: those identified as it, and those below the path at which it was split off."""
+    """Returns the directories of a part: those identified as it, and those below the path at which it was split off."""
     root = rows.text("select root from projects where seq = :part and part_of > 0", part=part)
-    sql = (
-        f"select seq from directories where {in_keys('project_seq', sorted(tree))} or (:root <> '' "  # noqa: S608
-        "and (path = :root or substr(path, 1, length(cast(:root as text)) + 1) = cast(:root as text) || '/'))"
-    )
+    sql = f"""select seq from directories where {in_keys("project_seq", sorted(tree))} or (:root <> ''
+        and (path = :root or substr(path, 1, length(cast(:root as text)) + 1) = cast(:root as text) || '/'))"""  # noqa: S608
     return rows.column(sql, root=root)
 
 
 def project_lineage(rows: Rows, project: int) -> frozenset[int]:
-    """A project, what was merged into it and what it was split off from: statements about these are about it."""
+    """Returns a project, all that was merged into it and what it was split off from: they share their statements."""
     if not project:  # nothing was merged into everywhere
         return frozenset({project})
     return projects.reachable_projects(
         rows,
         project,
-        "select seq from projects where merged_into = :seq union select part_of from projects "
-        "where seq = :seq and part_of > 0",
+        """select seq
+            from projects where merged_into = :seq union select part_of from projects where seq = :seq and part_of > 0""",
     )
 
 
@@ -145,7 +143,7 @@ def _strength(memory: Memory) -> tuple[int, bool, float, str]:
 
 
 def _memories_without_twins(rows: Rows, project: int) -> list[Memory]:
-    """A project's memories without those covered by a twin."""
+    """Returns a project's memories without those covered by a twin."""
     return memories.where(rows, "m.project_seq = :project and m.twin_of = 0 order by m.seq", project=project)
 
 
@@ -158,18 +156,16 @@ def _confirmation_day(rows: Rows, project: int, memory: Memory) -> int:
 
 
 def _confirmation_days(rows: Rows, project: int) -> dict[int, int]:
-    """Memory -> the active day of its project on which it was last confirmed."""
+    """Returns the active day on which each memory of a project was last confirmed."""
     return {memory.seq: _confirmation_day(rows, project, memory) for memory in _memories_without_twins(rows, project)}
 
 
 def _move_memory(rows: Rows, memory: Memory, to: int, *, base: int) -> None:
     """Moves a memory to another scope at the same age: its thresholds count that scope's active days."""
-    sql = (
-        "update memories set project_seq = :to, "
-        "hot_until = case when hot_until >= :never then hot_until else hot_until + :by end, "
-        "warm_until = case when warm_until >= :never then warm_until else warm_until + :by end, "
-        "archive_at = case when archive_at >= :never then archive_at else archive_at + :by end where seq = :seq"
-    )
+    sql = """update memories set project_seq = :to,
+        hot_until = case when hot_until >= :never then hot_until else hot_until + :by end,
+        warm_until = case when warm_until >= :never then warm_until else warm_until + :by end,
+        archive_at = case when archive_at >= :never then archive_at else archive_at + :by end where seq = :seq"""
     rows.run(sql, to=to, never=NEVER, by=_confirmation_day(rows, to, memory) - base, seq=memory.seq)
     vectors.move_vectors(rows, "memory", memory.seq, to)
     topics.move_tags(rows, memory.seq, to)
@@ -177,16 +173,14 @@ def _move_memory(rows: Rows, memory: Memory, to: int, *, base: int) -> None:
 
 def _hide_memory(rows: Rows, memory: Memory, *, twin_of: Memory, now_in: int, origin: int) -> None:
     """Hides a memory of the merged project; the memory that says the same gets its sources."""
-    sql = (
-        "update memories set twin_of = :twin, origin_seq = case when origin_seq = 0 then :origin else origin_seq end "
-        "where seq = :seq and project_seq = :here"
-    )
+    sql = """update memories set twin_of = :twin,
+        origin_seq = case when origin_seq = 0 then :origin else origin_seq end where seq = :seq and project_seq = :here"""
     rows.run(sql, twin=twin_of.seq, origin=origin, seq=memory.seq, here=now_in)
     memories.add_confirming(rows, twin_of.seq, memory.provenance)
 
 
 def _hidden_memories(rows: Rows, project: int) -> dict[int, list[Memory]]:
-    """The hidden memories of a merged project, by the memory that represents each."""
+    """Returns the hidden memories of a merged project, by the memory that represents each."""
     hidden: dict[int, list[Memory]] = {}
     for seq, twin in rows.all("select seq, twin_of from memories where project_seq = :p and twin_of > 0", p=project):
         hidden.setdefault(int(twin), []).extend(memories.by_seqs(rows, [int(seq)]).values())
@@ -204,15 +198,13 @@ def _separate_twins(rows: Rows, kept: Memory, other: Memory, source: int, part: 
     if leaves:  # then the other memory was the source's own
         _move_memory(rows, other, source, base=_confirmation_day(rows, part, other))
     here = source if leaves else part
-    sql = (
-        "update memories set twin_of = 0, origin_seq = case when origin_seq = :here then 0 else origin_seq end "
-        "where seq = :seq"
-    )
+    sql = """update memories set twin_of = 0, origin_seq = case when origin_seq = :here then 0 else origin_seq end
+        where seq = :seq"""
     rows.run(sql, here=here, seq=other.seq)
 
 
 def _sources_in(rows: Rows, memory: Memory, project: int) -> tuple[Provenance, ...]:
-    """The present sources of a memory that were said in a project."""
+    """Returns the present sources of a memory that were said in a project."""
     return tuple(
         source
         for source in memories.by_seqs(rows, [memory.seq])[memory.seq].provenance
@@ -230,13 +222,11 @@ def _leave_copy(rows: Rows, memory: Memory, project: int, sources: tuple[Provena
 
 
 def lone_worktrees(rows: Rows, *, below: str) -> list[str]:
-    """The roots at a directory or below it of projects known by path alone that were never merged, split or walled."""
-    sql = (
-        "select p.root from projects p where p.kind = 'path' and p.merged_into = 0 and p.part_of = 0 and p.seq > 0 "
-        "and (p.root = :below or substr(p.root, 1, length(cast(:below as text)) + 1) = cast(:below as text) || '/') "
-        "and not exists (select 1 from projects x where x.part_of = p.seq) "
-        "and not exists (select 1 from aliases a where a.key = p.key and a.why = :worktree) order by p.seq"
-    )
+    """Returns the roots, at a directory or below, of projects that are only a path: never merged, split or walled."""
+    sql = """select p.root from projects p where p.kind = 'path' and p.merged_into = 0 and p.part_of = 0 and p.seq > 0
+        and (p.root = :below or substr(p.root, 1, length(cast(:below as text)) + 1) = cast(:below as text) || '/')
+        and not exists (select 1 from projects x where x.part_of = p.seq)
+        and not exists (select 1 from aliases a where a.key = p.key and a.why = :worktree) order by p.seq"""
     return rows.column(sql, below=below, worktree=projects.WORKTREE)
 
 

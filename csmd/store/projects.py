@@ -41,7 +41,7 @@ def _identified_row(rows: Rows, own: int, current: int) -> int:
 
 
 def identified_row(rows: Rows, project: Project) -> int | None:
-    """The row that a directory was identified as, before any merge; None if unknown."""
+    """Returns the row that a directory was identified as, before any merge; None if unknown."""
     own = find_by_key(rows, project)
     return (
         None if own is None else _identified_row(rows, own, current_project(rows, own, project.place or project.root))
@@ -49,13 +49,13 @@ def identified_row(rows: Rows, project: Project) -> int | None:
 
 
 def seq_of(rows: Rows, project: Project) -> int | None:
-    """The row key of a directory's project, by its key alone; None if unknown."""
+    """Returns the row key of a directory's project, by its key alone; None if unknown."""
     own = find_by_key(rows, project)
     return None if own is None else current_project(rows, own, project.place or project.root)
 
 
 def _ensure_own_row(rows: Rows, project: Project, now: str) -> int:
-    """The row of a directory's own key, before merges and splits; created or recognized if the key is new."""
+    """Returns the row of a directory's own key, before merges and splits; created or recognized if the key is new."""
     seq = find_by_key(rows, project)
     if seq is not None:
         if project.fingerprint or project.remote:
@@ -106,27 +106,25 @@ def remove_alias(rows: Rows, key: str) -> bool:
 
 
 def key_of(rows: Rows, seq: int) -> str:
-    """The first identity of a project."""
+    """Returns the first identity of a project."""
     return str(rows.find("projects", "key", seq=seq))
 
 
 def name_of(rows: Rows, seq: int) -> str:
-    """The name of a project; "" for everywhere."""
+    """Returns the name of a project; "" for everywhere."""
     return rows.text("select name from projects where seq = :seq", seq=seq) if seq else ""
 
 
 def visible_projects(rows: Rows, *, inside: int) -> list[int] | None:
-    """Every row visible from inside a workspace (0: from outside all); None if there is no wall."""
+    """Returns every row visible from inside a workspace (0: from outside all); None if there is no wall."""
     closed = rows.value("select seq from projects where kind = 'workspace' limit 1") or rows.value(
         "select seq from projects where merged_into > 0 limit 1"
     )
     if closed is None:
         return None
-    return rows.column(
-        "select seq from projects where merged_into = 0 and (seq = :inside or (kind <> 'workspace' "
-        "and workspace_seq in (0, :inside))) order by seq",
-        inside=inside,
-    )
+    sql = """select seq from projects where merged_into = 0
+        and (seq = :inside or (kind <> 'workspace' and workspace_seq in (0, :inside))) order by seq"""
+    return rows.column(sql, inside=inside)
 
 
 def record_active_day(rows: Rows, project: int, at: str, *, source: int = 0) -> None:
@@ -146,24 +144,22 @@ def remove_active_day(rows: Rows, project: int, day: str) -> None:
 
 
 def _shift_thresholds(rows: Rows, scope: int, day: str, by: int) -> None:
-    sql = (
-        "update memories set hot_until = hot_until + :by, "
-        "warm_until = case when warm_until >= :never then warm_until else warm_until + :by end, "
-        "archive_at = case when archive_at >= :never then archive_at else archive_at + :by end "
-        "where project_seq = :scope and hot_until < :never "
-        "and substr(case when used_at > confirmed_at then used_at else confirmed_at end, 1, 10) > :day"
-    )
+    sql = """update memories set hot_until = hot_until + :by,
+        warm_until = case when warm_until >= :never then warm_until else warm_until + :by end,
+        archive_at = case when archive_at >= :never then archive_at else archive_at + :by end
+        where project_seq = :scope and hot_until < :never
+        and substr(case when used_at > confirmed_at then used_at else confirmed_at end, 1, 10) > :day"""
     rows.run(sql, never=NEVER, scope=scope, day=day, by=by)
 
 
 def active_days(rows: Rows, project: int, *, source: int | None = None) -> list[str]:
-    """The active days of a project in order; with `source` those that its merge brought."""
+    """Returns the active days of a project in order; with `source` those that its merge brought."""
     sql = "select day from activity where project_seq = :project and (:all = 1 or from_seq = :source) order by day"
     return rows.column(sql, project=project, all=int(source is None), source=source or 0)
 
 
 def active_day(rows: Rows, project: int, *, on: str = LAST_DAY) -> int:
-    """The number of active days of a scope up to a day (by default: so far); ages are differences of it."""
+    """Returns the number of active days of a scope up to a day (by default: so far); ages are differences of it."""
     sql = "select count(*) from activity where project_seq = :project and day <= :day"
     return rows.number(sql, project=project, day=on)
 
@@ -179,21 +175,19 @@ WORKTREE = "worktree"
 
 
 def find_by_key(rows: Rows, project: Project) -> int | None:
-    """The row of a directory's own key, before merges and splits; one that exists again is no lost worktree."""
-    sql = (
-        "select coalesce((select project_seq from aliases where key = :key and (:gone = 1 or why <> :worktree)), "
-        "(select seq from projects where key = :key))"
-    )
+    """Returns the row of a directory's own key, before merges and splits; one that exists again is no lost worktree."""
+    sql = """select coalesce((select project_seq from aliases where key = :key
+        and (:gone = 1 or why <> :worktree)), (select seq from projects where key = :key))"""
     return rows.key(sql, key=project.key, gone=int(project.gone), worktree=WORKTREE)
 
 
 def current_project(rows: Rows, seq: int, place: str) -> int:
-    """The project that a project's rows belong to now: the part split off for a directory, or the merged one."""
+    """Returns the project that rows belong to now: the part split off for a directory, or the merged project."""
     seen = {seq}
     while True:
         merged, parts = rows.all(
-            "select p.merged_into, (select count(*) from projects x where x.part_of = p.seq) from projects p "
-            "where p.seq = :seq",
+            """select p.merged_into, (select count(*) from projects x where x.part_of = p.seq)
+                from projects p where p.seq = :seq""",
             seq=seq,
         )[0]
         sql = f"select seq from projects where part_of = :seq and {_AROUND} order by length(root) desc limit 1"  # noqa: S608
@@ -212,11 +206,9 @@ def recognise(rows: Rows, project: Project) -> tuple[int, str] | None:
     Why is "same place", "worktree" or "moved". Moved: the directory has the fingerprint of exactly one known project
     whose own directory is gone, or the remote of an imported one in which nothing was said here yet.
     """
-    sql = (
-        "select seq from projects where root = :root and root <> '' and part_of = 0 and seq > 0 "
-        "and kind <> 'workspace' and (:gone = 1 or not exists (select 1 from aliases a where a.key = projects.key "
-        "and a.project_seq = projects.seq and a.why = :worktree)) order by seq limit 1"
-    )
+    sql = """select seq from projects where root = :root and root <> ''
+        and part_of = 0 and seq > 0 and kind <> 'workspace' and (:gone = 1 or not exists (select 1 from aliases a
+        where a.key = projects.key and a.project_seq = projects.seq and a.why = :worktree)) order by seq limit 1"""
     place_row = rows.value(sql, root=project.root, gone=int(project.gone), worktree=WORKTREE)
     if place_row is not None:
         return int(place_row), "same place"
@@ -232,13 +224,11 @@ def recognise(rows: Rows, project: Project) -> tuple[int, str] | None:
 
 
 def find_repository(rows: Rows, project: Project) -> int | None:
-    """The row of the known repository of a missing worktree, by its transcript, then by its path; None if unknown."""
+    """Returns the known repository of a missing worktree, by its transcript, then by its path; None if unknown."""
     if not project.gone:
         return None
-    sql = (
-        "select project_seq from aliases where why = :why "
-        "and (path = :root or substr(:root, 1, length(path) + 1) = path || '/') order by length(path) desc limit 1"
-    )
+    sql = """select project_seq from aliases where why = :why
+        and (path = :root or substr(:root, 1, length(path) + 1) = path || '/') order by length(path) desc limit 1"""
     alias = rows.value(sql, why=WORKTREE, root=project.root)
     if alias is not None:
         return int(alias)
@@ -263,24 +253,24 @@ def may_create(rows: Rows, repository: Project, worktree: Project) -> bool:
 
 
 def list_seqs(rows: Rows) -> list[int]:
-    """The row keys of all projects."""
+    """Returns the row keys of all projects."""
     return rows.column("select seq from projects order by seq")
 
 
 def everywhere_of(rows: Rows, project: int) -> int:
-    """The row of what applies everywhere for a project: its workspace's, or 0."""
+    """Returns the row of what applies everywhere for a project: its workspace's, or 0."""
     sql = "select case when kind = 'workspace' then seq else workspace_seq end from projects where seq = :seq"
     return rows.number(sql, seq=project)
 
 
 def workspace_around(rows: Rows, place: str) -> int:
-    """The workspace of the nearest project around a directory, which new projects there join; 0 for none."""
+    """Returns the workspace of the nearest project around a directory, which new projects there join; 0 for none."""
     sql = f"select workspace_seq from projects where workspace_seq > 0 and {_AROUND} order by length(root) desc limit 1"  # noqa: S608
     return rows.number(sql, place=place)
 
 
 def lens_around(rows: Rows, place: str) -> int:
-    """The lens of the nearest directory around a directory; 0 for none."""
+    """Returns the lens of the nearest directory around a directory; 0 for none."""
     sql = f"select lens_seq from projects where lens_seq > 0 and {_AROUND} order by length(root) desc limit 1"  # noqa: S608
     return rows.number(sql, place=place)
 
@@ -296,7 +286,7 @@ def reachable_projects(rows: Rows, project: int, step: str) -> frozenset[int]:
 
 
 def with_merged(rows: Rows, project: int) -> frozenset[int]:
-    """A project and all that was merged into it, directly or not."""
+    """Returns a project and all that was merged into it, directly or not."""
     return reachable_projects(rows, project, "select seq from projects where merged_into = :seq")
 
 
@@ -304,15 +294,13 @@ def with_merged(rows: Rows, project: int) -> frozenset[int]:
 
 
 def worktrees_of(rows: Rows, seq: int) -> list[str]:
-    """The identities of a project's missing worktrees."""
+    """Returns the identities of a project's missing worktrees."""
     sql = "select key from aliases where project_seq = :seq and why = :why order by key"
     return rows.column(sql, seq=seq, why=WORKTREE)
 
 
 def projects_since(rows: Rows, since: str) -> list[tuple[int, str]]:
-    """(row key, root) of the projects with a session since a time, the latest first."""
-    return rows.all(
-        "select p.seq, p.root from projects p join sessions s on s.project_seq = p.seq where p.seq > 0 "
-        "group by p.seq, p.root having max(s.last_at) >= :since order by max(s.last_at) desc",
-        since=since,
-    )
+    """Returns (row key, root) of the projects with a session since a time, the latest first."""
+    sql = """select p.seq, p.root from projects p join sessions s on s.project_seq = p.seq
+        where p.seq > 0 group by p.seq, p.root having max(s.last_at) >= :since order by max(s.last_at) desc"""
+    return rows.all(sql, since=since)

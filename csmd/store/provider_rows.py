@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from csmd.store.sqlite import Rows, column_values, columns
+from csmd.store.row_values import column_values, columns
+from csmd.store.sqlite import Rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,17 +43,17 @@ def remove_provider(rows: Rows, name: str) -> bool:
 
 
 def list_providers(rows: Rows) -> list[ProviderRow]:
-    """The providers, the last added first."""
+    """Returns the providers, the last added first."""
     return rows.read(ProviderRow, f"select {_COLUMNS} from providers p order by p.seq desc")  # noqa: S608
 
 
 def choose_provider(rows: Rows) -> ProviderRow | None:
-    """The provider to ask: the last added one with a model, or None."""
+    """Returns the provider to ask: the last added one with a model, or None."""
     return next((provider for provider in list_providers(rows) if provider.model), None)
 
 
 def find_provider(rows: Rows, name: str) -> ProviderRow | None:
-    """The provider with this name, or None."""
+    """Returns the provider with this name, or None."""
     return next((provider for provider in list_providers(rows) if provider.name == name), None)
 
 
@@ -64,8 +65,6 @@ def record_answer(rows: Rows, name: str, *, at: str) -> None:
 
 def record_failure(rows: Rows, name: str, *, at: str, failure: str) -> None:
     """Records that a provider failed, and since when."""
-    sql = (
-        "update providers set failed_at = :at, failure = :failure, "
-        "failing_since = case when failing_since = '' then :at else failing_since end where name = :name"
-    )
+    sql = """update providers set failed_at = :at, failure = :failure,
+        failing_since = case when failing_since = '' then :at else failing_since end where name = :name"""
     rows.run(sql, name=name, at=at, failure=failure)

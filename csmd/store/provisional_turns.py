@@ -49,10 +49,8 @@ def add_provisional(
     session = turns.ensure_session(rows, turn, host=host, project=project, path=path, directory=directory)
     sql = "select count(*) from events where stream = :stream and text_hash = :hash and name = :event"
     reported = rows.value(sql, stream=turn.stream, hash=text_hash, event=event)
-    sql = (
-        "select count(*) from turns t cross join session_turn st where t.text_hash = :hash and (t.kind = :kind "
-        "or (:kind = 'user' and t.kind = 'relayed')) and st.turn_seq = t.seq and st.session_seq = :session"
-    )
+    sql = """select count(*) from turns t cross join session_turn st where t.text_hash = :hash and (t.kind = :kind
+        or (:kind = 'user' and t.kind = 'relayed')) and st.turn_seq = t.seq and st.session_seq = :session"""
     stored = rows.value(sql, session=session.seq, hash=text_hash, kind=turn.kind)
     if reported <= stored:
         return False
@@ -76,10 +74,8 @@ def expired_provisional(
     reported: one that is there only once may have been said twice. A turn without a double is kept once its session has
     ended or lists later transcript turns, which may be stored under its fork.
     """
-    sql = (
-        "select seq, uuid, session_seq, text_hash, at from turns where source = 'hook' and provisional = 1 "
-        "and at < :before and (at > :at or (at = :at and seq > :seq)) order by at, seq limit :most"
-    )
+    sql = """select seq, uuid, session_seq, text_hash, at from turns where source = 'hook'
+        and provisional = 1 and at < :before and (at > :at or (at = :at and seq > :seq)) order by at, seq limit :most"""
     waiting = rows.all(sql, before=before, at=after[0], seq=after[1], most=most)
     expired: list[int] = []
     silent: set[int] = set()  # nothing is later than one turn, so nothing is later than a later one
@@ -97,8 +93,8 @@ def close_provisional(rows: Rows, seqs: Sequence[int]) -> tuple[int, int]:
     """Settles turns that are `expired_provisional`; returns (dropped as doubles, kept as hook-only)."""
     dropped = kept = 0
     for seq, uuid, session, text_hash in rows.all(
-        "select seq, uuid, session_seq, text_hash from turns "  # noqa: S608
-        f"where {in_keys('seq', seqs)} and provisional = 1 order by at, seq"
+        f"""select seq, uuid, session_seq, text_hash
+            from turns where {in_keys("seq", seqs)} and provisional = 1 order by at, seq"""  # noqa: S608
     ):
         double = _find_double(rows, uuid, session, text_hash)
         if double is None:
@@ -111,33 +107,25 @@ def close_provisional(rows: Rows, seqs: Sequence[int]) -> tuple[int, int]:
 
 def _has_continued(rows: Rows, session: int, *, after: str) -> bool:
     """Whether a session has a transcript turn after a time, or has ended since."""
-    sql = (
-        "select n.seq from session_turn st join turns n on n.seq = st.turn_seq where st.session_seq = :session "
-        "and n.source = 'transcript' and n.at > :after order by st.ordinal desc limit 1"
-    )
+    sql = """select n.seq from session_turn st join turns n on n.seq = st.turn_seq
+        where st.session_seq = :session and n.source = 'transcript' and n.at > :after order by st.ordinal desc limit 1"""
     later = rows.value(sql, session=session, after=after)
-    sql = (
-        "select e.seq from sessions s join events e on e.session_id = case when s.parent = '' then s.id else s.parent "
-        "end and e.name = 'session_end' and e.at > :after where s.seq = :session limit 1"
-    )
+    sql = """select e.seq from sessions s join events e on e.session_id = case when s.parent = '' then s.id
+        else s.parent end and e.name = 'session_end' and e.at > :after where s.seq = :session limit 1"""
     ended = later or rows.value(sql, session=session, after=after)
     return ended is not None
 
 
 def _find_double(rows: Rows, uuid: str, session: int, text_hash: str) -> tuple[int, str] | None:
-    """(row key, uuid) of the transcript's turn that a hook's turn is a double of; None if none is left."""
-    reported = rows.first(
-        "select e.name, count(*) from events own join events e on e.stream = own.stream "
-        "and e.text_hash = own.text_hash and e.name = own.name where own.id = :event group by e.name",
-        event=uuid.removeprefix(HOOK_UUID),
-    )
+    """Returns (row key, uuid) of the transcript's turn that a hook's turn is a double of; None if none is left."""
+    sql = """select e.name, count(*) from events own join events e on e.stream = own.stream
+        and e.text_hash = own.text_hash and e.name = own.name where own.id = :event group by e.name"""
+    reported = rows.first(sql, event=uuid.removeprefix(HOOK_UUID))
     if reported is None:
         return None
     kinds = _KINDS.get(reported[0], _ANSWER_KINDS)
-    sql = (
-        "select t.seq, t.uuid, t.kind from turns t cross join session_turn st where t.text_hash = :hash "
-        "and t.source = 'transcript' and st.turn_seq = t.seq and st.session_seq = :session order by st.ordinal"
-    )
+    sql = """select t.seq, t.uuid, t.kind from turns t cross join session_turn st where t.text_hash = :hash
+        and t.source = 'transcript' and st.turn_seq = t.seq and st.session_seq = :session order by st.ordinal"""
     stored = [(seq, of) for seq, of, kind in rows.all(sql, hash=text_hash, session=session) if kind in kinds]
     if not stored and kinds is _ANSWER_KINDS:
         stored = _find_split_message(rows, uuid, session)
@@ -145,14 +133,12 @@ def _find_double(rows: Rows, uuid: str, session: int, text_hash: str) -> tuple[i
 
 
 def _find_split_message(rows: Rows, uuid: str, session: int) -> list[tuple[int, str]]:
-    """The first turns of messages that say in several lines what a hook's turn says in one."""
+    """Returns the first turns of messages that say in several lines what a hook's turn says in one."""
     whole = _letters(rows.find("turns", "text", uuid=uuid))
     messages: dict[str, list[tuple[int, str, str]]] = {}
-    sql = (
-        "select t.seq, t.uuid, t.message_id, t.text from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and t.kind = 'assistant' and t.source = 'transcript' and t.message_id <> '' "
-        "order by st.ordinal desc limit :most"
-    )
+    sql = """select t.seq, t.uuid, t.message_id, t.text from session_turn st join turns t on t.seq = st.turn_seq
+        where st.session_seq = :session and t.kind = 'assistant' and t.source = 'transcript' and t.message_id <> ''
+        order by st.ordinal desc limit :most"""
     for seq, of, message, text in rows.all(sql, session=session, most=LATEST_TURNS):
         messages.setdefault(message, []).insert(0, (seq, of, text))
     return [

@@ -78,7 +78,7 @@ def record_end(rows: Rows) -> None:
 
 
 def _purge_column(table: str, column: str, rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """A pass over one part of a column, which changes each purged text as PURGE_ACTIONS says."""
+    """Returns a pass over one part of a column, which changes each purged text as PURGE_ACTIONS says."""
     if PURGE_ACTIONS[table, column] in PATH_ACTIONS:
         return None, _hide_paths(rows, table, column, key)
     marks = tombstones.purged_marks(rows, key)
@@ -94,7 +94,7 @@ def _purge_column(table: str, column: str, rows: Rows, key: bytes, after: int) -
 
 
 def _last_key(part: Sequence[Row]) -> int | None:
-    """The position after a part of a table; None at the end."""
+    """Returns the position after a part of a table; None at the end."""
     return part[-1][0] if part else None
 
 
@@ -124,10 +124,8 @@ def _delete_memories(rows: Rows, seqs: Sequence[int]) -> None:
 
 def _is_stated_already(rows: Rows, seq: int, new: str, key: bytes) -> bool:
     """Whether another statement of the same turn will have the same text."""
-    sql = (
-        "select o.seq from statements x join statements o on o.turn_seq = x.turn_seq "
-        "where x.seq = :seq and o.text_hash = :hash and o.seq <> x.seq"
-    )
+    sql = """select o.seq from statements x
+        join statements o on o.turn_seq = x.turn_seq where x.seq = :seq and o.text_hash = :hash and o.seq <> x.seq"""
     return rows.exists(sql, seq=seq, hash=tokens.keyed_hash(new, key))
 
 
@@ -202,7 +200,7 @@ SESSION_IDS = (
 
 
 def _ids_with_purged_text(rows: Rows, key: bytes) -> list[str]:
-    """The sessions with purged text in their id, which a program may choose."""
+    """Returns the sessions with purged text in their id, which a program may choose."""
     marks = tombstones.purged_marks(rows, key)
     idents = rows.column("select id from sessions where parent = ''") if marks else []
     return [ident for ident in idents if marks.spans(ident)]
@@ -223,10 +221,8 @@ def _hide_session_names(rows: Rows, key: bytes, _: int) -> tuple[int | None, int
     for ident in names:
         hidden = tombstones.hidden_name("session", ident, key)
         for table, column in (name.split(".") for name in SESSION_IDS):
-            sql = (
-                f"update {table} set {column} = :hidden || substr({column}, length(:id) + 1) "  # noqa: S608
-                f"where {column} = :id or substr({column}, 1, length(:id) + 1) = :id || '/'"
-            )
+            sql = f"""update {table} set {column} = :hidden || substr({column}, length(:id) + 1)
+                where {column} = :id or substr({column}, 1, length(:id) + 1) = :id || '/'"""  # noqa: S608
             rows.run(sql, hidden=hidden, id=ident)
     return None, len(names)
 
@@ -263,25 +259,21 @@ def _purge_sessions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int
 
 def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, bool]:
     """Empties a part of a session; returns (rows changed, whether it is empty)."""
-    sql = (
-        "select t.seq from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and t.text <> :purged order by st.ordinal limit :limit"
-    )
+    sql = """select t.seq from session_turn st join turns t on t.seq = st.turn_seq
+        where st.session_seq = :session and t.text <> :purged order by st.ordinal limit :limit"""
     listed = rows.column(sql, session=seq, purged=PURGED, limit=MAX_CHANGED_ROWS)
     for turn in listed:
         purge_turn(rows, turn, key)
     if len(listed) == MAX_CHANGED_ROWS:
         return len(listed), False
     changed = len(listed) + rows.run(
-        "update sessions set path = '', cwd = '', title = '', version = '', model = '', unreported_at = '' "
-        "where seq = :seq and path || cwd || title || version || model || unreported_at <> ''",
+        """update sessions set path = '', cwd = '', title = '', version = '', model = '', unreported_at = ''
+            where seq = :seq and path || cwd || title || version || model || unreported_at <> ''""",
         seq=seq,
     )
-    rows.run(
-        "delete from injection_items where memory_id = :id or injection_seq in "
-        "(select seq from injections where session_id = :id)",
-        id=ident,
-    )
+    sql = """delete from injection_items where memory_id = :id
+        or injection_seq in (select seq from injections where session_id = :id)"""
+    rows.run(sql, id=ident)
     changed += rows.delete("usage", session_seq=seq) + rows.delete("stands", session_seq=seq)
     changed += checkpoints.delete_of_session(rows, seq) + goals.delete_session_goals(rows, ident)
     for table in ("injections", "events", "context_log"):
@@ -294,10 +286,8 @@ def _purge_turns(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     gone_projects = tombstones.purged_projects(rows, key)
     if not gone_projects and not tombstones.has_kind(rows, "turn"):
         return None, 0
-    sql = (
-        "select t.seq, t.uuid, t.project_seq, t.at, s.id, t.text_hash from turns t join sessions s "
-        "on s.seq = t.session_seq where t.seq > :after and t.text <> :purged order by t.seq limit :limit"
-    )
+    sql = """select t.seq, t.uuid, t.project_seq, t.at, s.id, t.text_hash from turns t
+        join sessions s on s.seq = t.session_seq where t.seq > :after and t.text <> :purged order by t.seq limit :limit"""
     part = rows.all(sql, after=after, purged=PURGED, limit=MAX_CHANGED_ROWS)
     names = {seq: tombstones.turn_names(uuid, stream, hash_) for seq, uuid, _, _, stream, hash_ in part}
     gone = tombstones.purged_names(rows, "turn", [name for some in names.values() for name in some], key=key)
@@ -330,10 +320,8 @@ def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
         "select t.text_hash, s.id from turns t join sessions s on s.seq = t.session_seq where t.seq = :seq", seq=seq
     ) or ("", "")
     new = tokens.keyed_hash(text, key)
-    sql = (
-        "update turns set text = :text, text_hash = :hash, "
-        "searchable = case when cast(:text as text) = :purged then 0 else searchable end where seq = :seq"
-    )
+    sql = """update turns set text = :text, text_hash = :hash,
+        searchable = case when cast(:text as text) = :purged then 0 else searchable end where seq = :seq"""
     rows.run(sql, text=text, hash=new, purged=PURGED, seq=seq)
     sql = "update events set text_hash = :new where stream = :stream and text_hash = :old"
     rows.run(sql, new=new, stream=stream, old=old)
@@ -343,7 +331,7 @@ def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
 
 
 def _purge_projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """The last pass over a project: deletes its memories, name and key, unless it has newer rows."""
+    """Returns the last pass over a project: deletes its memories, name and key, unless it has newer rows."""
     total = 0
     for seq, since in tombstones.purged_projects(rows, key).items():
         sql = "select seq from memories where project_seq = :seq and created_at <= :since limit :limit"

@@ -168,7 +168,7 @@ def _purge_names(home: Path, root: str, cleaned: Clean, done: ChangedFiles) -> N
 
 
 def _uuid_of_line(line: str) -> str:
-    """The uuid of a file's line; "" if it has none."""
+    """Returns the uuid of a file's line; "" if it has none."""
     try:
         value = wire.loads(line) if line.strip() else None
     except BadInput:
@@ -215,13 +215,13 @@ def change_files(
 
 
 def list_files(home: Path, log_dir: Path) -> list[tuple[Path, FileWay]]:
-    """Every file except the database that may hold text, and its way."""
+    """Returns every file except the database that may hold text, and its way."""
     return [(path, way) for pattern, way in TEXT_FILES.items() if way != "database"
             for path in _match_pattern(home, log_dir, pattern)]  # fmt: skip
 
 
 def list_copies(home: Path, log_dir: Path) -> list[Path]:
-    """The copies of the database; each that holds purged text, or may, is removed."""
+    """Returns the copies of the database; each that holds purged text, or may, is removed."""
     return [path for path, way in list_files(home, log_dir) if way == "copy" and path.suffix != ".json"]
 
 
@@ -275,7 +275,7 @@ def _clean_page(cleaned: Clean, missing: Missing, whole: str) -> tuple[str, int]
 
 
 def _clean_json_lines(whole: str, cleaned: Clean, turns: Set[str]) -> tuple[str, int]:
-    """A file of JSON lines with every string cleaned; a line that is not JSON is cleaned as plain text."""
+    """Returns a file of JSON lines with every string cleaned; a line that is not JSON is cleaned as plain text."""
     total = 0
 
     def mended(value: Any, clean_one: Clean) -> Any:
@@ -318,7 +318,7 @@ def _copy_holds(path: Path, cleaned: Clean) -> bool:
 
 
 def read_texts(path: Path) -> Iterator[str]:
-    """Every text in the ordinary tables of a closed database, whatever its schema.
+    """Yields every text in the ordinary tables of a closed database, whatever its schema.
 
     Raises StoreError if it cannot be read.
     """
@@ -334,7 +334,7 @@ def read_texts(path: Path) -> Iterator[str]:
 
 
 def read_pieces(path: Path) -> Iterator[str]:
-    """The text of a file in pieces of whole lines, unless a line is huge; raises StoreError if it is too large."""
+    """Yields the text of a file in pieces of whole lines, unless a line is huge; raises StoreError for a huge file."""
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size > MAX_BYTES:
             raise StoreError(f"{path}: larger than {MAX_BYTES} bytes")
@@ -355,8 +355,8 @@ PREVIEW_CHARACTERS = 4
 #: Table -> (id, session) by which people know a row.
 SECRET_PLACE_QUERIES: dict[str, str] = {
     "turns": "select t.uuid, s.id from turns t join sessions s on s.seq = t.session_seq where t.seq = :seq",
-    "statements": "select t.uuid, s.id from statements x join turns t on t.seq = x.turn_seq "
-    "join sessions s on s.seq = x.session_seq where x.seq = :seq",
+    "statements": """select t.uuid, s.id from statements x
+        join turns t on t.seq = x.turn_seq join sessions s on s.seq = x.session_seq where x.seq = :seq""",
     "memories": "select id, session_id from memories where seq = :seq",
     "sessions": "select id, id from sessions where seq = :seq",
     "projects": "select key, '' from projects where seq = :seq",
@@ -375,13 +375,13 @@ class Secret:
 
 
 def place_of_secret(rows: Rows, table: str, seq: int) -> tuple[str, str]:
-    """(id, session) by which people know a row; its key in other tables."""
+    """Returns (id, session) by which people know a row; its key in other tables."""
     place = rows.first(SECRET_PLACE_QUERIES[table], seq=seq) if table in SECRET_PLACE_QUERIES else None
     return (str(place[0]), str(place[1])) if place else (str(seq), "")
 
 
 def find_secrets(text: str, redact: Redact, key: bytes) -> list[Secret]:
-    """The secrets that the present rules would redact in a text."""
+    """Returns the secrets that the present rules would redact in a text."""
     redacted, kinds = redact(text)
     apart = _secrets_by_mark(text, redacted) if 0 < sum(kinds.values()) <= MAX_SEPARATED else []
     if len(apart) != sum(kinds.values()):
@@ -399,7 +399,7 @@ def find_secrets(text: str, redact: Redact, key: bytes) -> list[Secret]:
 
 
 def _secrets_by_mark(text: str, redacted: str) -> list[tuple[str, str]]:
-    """(kind, secret) of what was replaced, by the positions of the marks in the redacted text."""
+    """Returns (kind, secret) of what was replaced, by the positions of the marks in the redacted text."""
     literals = _MARK.split(redacted)
     pattern = re.escape(literals[0])
     for kind, after in zip(literals[1::2], literals[2::2], strict=True):
@@ -436,7 +436,7 @@ class FileHits:
 
 
 def files_below(folder: Path, *, leave_out: Sequence[str] = (), environments: bool = True) -> Iterator[Path]:
-    """Every regular file below a folder, or the file itself; no link is followed.
+    """Yields every regular file below a folder, or the file itself; no link is followed.
 
     `leave_out` names folders to skip; Python environments are skipped unless `environments`.
     """
@@ -458,7 +458,7 @@ def files_below(folder: Path, *, leave_out: Sequence[str] = (), environments: bo
 
 
 def count_in_bytes(path: Path, needles: Sequence[Needle]) -> int:
-    """How often any of the texts occurs in a file of any kind."""
+    """Returns how often any of the texts occurs in a file of any kind."""
     count = 0
     rest = b""
     with path.open("rb") as file:
@@ -471,7 +471,7 @@ def count_in_bytes(path: Path, needles: Sequence[Needle]) -> int:
 
 
 def _spans(data: bytes, needles: Sequence[Needle]) -> list[str]:
-    """The matches in some bytes, as they appear there."""
+    """Returns the matches in some bytes, as they appear there."""
     folded = data.lower()
     likely = [needle for needle in needles if needle.rare in folded]
     if not likely:

@@ -46,7 +46,7 @@ class Plan:
         return [Needle(text) for text in self.texts]
 
     def names_by_kind(self) -> dict[tombstones.Kind, list[str]]:
-        """The names of turns, sessions, projects and files that are purged as a whole."""
+        """Returns the names of turns, sessions, projects and files that are purged as a whole."""
         return {"turn": self.turns, "session": self.sessions, "project": self.projects, "file": self.files}
 
 
@@ -109,19 +109,17 @@ def _plan_turn(rows: Rows, typed: str) -> Plan | None:
 
 
 def _find_accepted(rows: Rows, seq: int) -> list[str]:
-    """The parts of later statements in a turn's session that repeat what the turn proposed."""
-    sql = (
-        "select distinct x.text, t.text from session_turn here join session_turn there "
-        "on there.session_seq = here.session_seq and there.ordinal > here.ordinal "
-        "join statements x on x.turn_seq = there.turn_seq join turns t on t.seq = here.turn_seq "
-        "where here.turn_seq = :seq and x.text like :picked"
-    )
+    """Returns the parts of later statements in a turn's session that repeat what the turn proposed."""
+    sql = """select distinct x.text, t.text from session_turn here
+        join session_turn there on there.session_seq = here.session_seq and there.ordinal > here.ordinal
+        join statements x on x.turn_seq = there.turn_seq
+        join turns t on t.seq = here.turn_seq where here.turn_seq = :seq and x.text like :picked"""
     accepted = rows.all(sql, seq=seq, picked=f"%{ARROW}%")
     return [text for text, statement in accepted if Needle(text.partition(ARROW)[0].rstrip("…")).spans(statement)]
 
 
 def _tombstone_names(rows: Rows, seq: int) -> list[str]:
-    """The names by which a turn is kept out: its uuid, and the hash by which a hook reports it."""
+    """Returns the names by which a turn is kept out: its uuid, and the hash by which a hook reports it."""
     sql = "select t.uuid, s.id, t.text_hash from turns t join sessions s on s.seq = t.session_seq where t.seq = :seq"
     names = tombstones.turn_names(*(rows.first(sql, seq=seq) or ("", "", "")))
     return [names[0], names[-1]]
@@ -144,23 +142,19 @@ def _plan_session(rows: Rows, typed: str) -> Plan | None:
 
 
 def _turns_of_sessions(rows: Rows, sessions: Sequence[str]) -> dict[int, str]:
-    """Row key -> uuid of every turn in these sessions or their sub-agents, forks included."""
-    sql = (
-        "select t.seq, t.uuid from sessions s join session_turn st on st.session_seq = s.seq "
-        "join turns t on t.seq = st.turn_seq where s.id = :id or s.parent = :id"
-    )
+    """Returns the uuid of every turn in these sessions or their sub-agents by row key, forks included."""
+    sql = """select t.seq, t.uuid from sessions s join session_turn st on st.session_seq = s.seq
+        join turns t on t.seq = st.turn_seq where s.id = :id or s.parent = :id"""
     return dict(row for ident in sessions for row in rows.all(sql, id=ident))
 
 
 def _plan_project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
-    """The plan for a project, also for one that was purged: its row is found by a keyed hash."""
+    """Returns the plan for a project, also for one that was purged: its row is found by a keyed hash."""
     if not project_key:
         return None
     hidden = f"{tombstones.hidden_name('project', project_key, key)}:"
-    sql = (
-        "select seq, root, merged_into, key from projects where key = :key or substr(key, 1, :size) = :hidden "
-        "order by seq desc"
-    )
+    sql = """select seq, root, merged_into, key
+        from projects where key = :key or substr(key, 1, :size) = :hidden order by seq desc"""
     row = rows.first(sql, key=project_key, hidden=hidden, size=len(hidden))
     if row is None:
         return None
@@ -184,14 +178,13 @@ def _plan_project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
 
 
 def _choose_probes(rows: Rows, seqs: Sequence[int]) -> list[str]:
-    """The longest beginnings of what people and assistants said in these turns and nowhere else."""
+    """Returns the longest beginnings of what people and assistants said in these turns and nowhere else."""
     texts: list[str] = []
     for start in range(0, len(seqs), 500):
-        texts += rows.column(
-            f"select t.text from turns t where {in_keys('t.seq', seqs[start : start + 500])} and t.kind in ('user', "  # noqa: S608
-            "'relayed', 'assistant') "
-            "and not exists (select 1 from turns o where o.text_hash = t.text_hash and o.seq <> t.seq)"
-        )
+        sql = f"""select t.text from turns t
+            where {in_keys("t.seq", seqs[start : start + 500])} and t.kind in ('user', 'relayed', 'assistant')
+            and not exists (select 1 from turns o where o.text_hash = t.text_hash and o.seq <> t.seq)"""  # noqa: S608
+        texts += rows.column(sql)
     beginnings = [
         " ".join(split_words(text)[:PROBE_WORDS]) for text in sorted(texts, key=len, reverse=True)[:MAX_PROBES]
     ]
@@ -214,7 +207,7 @@ def count_matches(rows: Rows, plan: Plan) -> dict[str, int]:
 
 
 def list_affected_projects(rows: Rows, plan: Plan, *, seen: Collection[int] | None = None) -> list[dict[str, Any]]:
-    """The projects (of `seen`; None: all) with a text to purge: their memories and turns, the most first."""
+    """Returns the projects (of `seen`; None: all) with a text to purge: their memories and turns, the most first."""
     needles = plan.needles
     places: dict[int, Counter[str]] = {}
     for table in ("memories", "turns") if needles else ():

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from csmd.briefs import BriefItem
+from csmd.store.row_values import as_value, columns
 from csmd.store.session_context import CONTEXT_STARTS
-from csmd.store.sqlite import Rows, as_value, columns, in_keys, starts_with
+from csmd.store.sqlite import Rows, in_keys, starts_with
 
 
 def add_receipt(
@@ -65,14 +66,12 @@ class ReceiptSummary(NamedTuple):
 def list_receipts(
     rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int, offset: int = 0
 ) -> list[ReceiptSummary]:
-    """The latest injections in these projects (None: all) or into `session_id`, without the first `offset`."""
+    """Returns the latest injections in these projects (None: all) or into `session_id`, without the first `offset`."""
     of_session = "n.session_id = :session" if session_id else ":session = ''"
-    sql = (
-        f"select {_COLUMNS}, (select count(*) from injection_items i where i.injection_seq = n.seq), "  # noqa: S608
-        "(select count(i.used) from injection_items i where i.injection_seq = n.seq), "
-        "(select coalesce(sum(i.used), 0) from injection_items i where i.injection_seq = n.seq) from injections n "
-        f"where {in_keys('n.project_seq', projects)} and {of_session} order by n.seq desc limit :limit offset :offset"
-    )
+    sql = f"""select {_COLUMNS}, (select count(*) from injection_items i
+        where i.injection_seq = n.seq), (select count(i.used) from injection_items i where i.injection_seq = n.seq),
+        (select coalesce(sum(i.used), 0) from injection_items i where i.injection_seq = n.seq) from injections n
+        where {in_keys("n.project_seq", projects)} and {of_session} order by n.seq desc limit :limit offset :offset"""  # noqa: S608
     receipts = rows.all(sql, limit=limit, offset=offset, session=session_id)
     return [ReceiptSummary(as_value(Receipt, row), items, judged, used) for *row, items, judged, used in receipts]
 
@@ -88,42 +87,38 @@ class Item(NamedTuple):
 
 
 def _read_where(rows: Rows, condition: str, **values: Any) -> list[Receipt]:
-    """The injections `n` that fulfil a condition, which may end with an order."""
+    """Returns the injections `n` that fulfil a condition, which may end with an order."""
     return rows.read(Receipt, f"select {_COLUMNS} from injections n where {condition}", **values)  # noqa: S608
 
 
 def of_session(rows: Rows, session_id: str, *, limit: int) -> list[Receipt]:
-    """The latest injections of a session, the latest first."""
+    """Returns the latest injections of a session, the latest first."""
     latest = "n.session_id = :session order by n.at desc, n.seq desc limit :limit"
     return _read_where(rows, latest, session=session_id, limit=limit)
 
 
 def by_prefix(rows: Rows, prefix: str) -> list[Receipt]:
-    """The injections whose id begins with a prefix, at most 5."""
+    """Returns the injections whose id begins with a prefix, at most 5."""
     return _read_where(rows, f"{starts_with('n.id')} order by n.id limit 5", prefix=prefix)
 
 
 def last_session(rows: Rows, projects: Sequence[int] | None) -> str:
-    """The session of the last injection in these projects (None: all); "" if there is none."""
-    sql = (
-        f"select n.session_id from injections n where {in_keys('n.project_seq', projects)} "  # noqa: S608
-        "order by n.at desc, n.seq desc limit 1"
-    )
+    """Returns the session of the last injection in these projects (None: all); "" if there is none."""
+    sql = f"""select n.session_id
+        from injections n where {in_keys("n.project_seq", projects)} order by n.at desc, n.seq desc limit 1"""  # noqa: S608
     return rows.text(sql)
 
 
 def sessions_like(rows: Rows, prefix: str) -> list[str]:
-    """The sessions with injections whose id begins with a prefix, at most 5."""
+    """Returns the sessions with injections whose id begins with a prefix, at most 5."""
     sql = f"select distinct session_id from injections where {starts_with('session_id')} order by session_id limit 5"  # noqa: S608
     return rows.column(sql, prefix=prefix)
 
 
 def list_items(rows: Rows, receipt: Receipt) -> list[Item]:
-    """The items of an injection, the best first."""
-    sql = (
-        "select memory_id, score, reason, used, used_by from injection_items where injection_seq = :seq "
-        "order by score desc, memory_id"
-    )
+    """Returns the items of an injection, the best first."""
+    sql = """select memory_id, score, reason, used, used_by
+        from injection_items where injection_seq = :seq order by score desc, memory_id"""
     return rows.read(Item, sql, seq=receipt.seq)
 
 
@@ -137,22 +132,18 @@ def injections_of(rows: Rows, memory_id: str, *, limit: int) -> tuple[list[Recei
 
 
 def answered_prompt(rows: Rows, receipt: Receipt) -> tuple[str, int] | None:
-    """(text, project) of the prompt that an injection answered; None if there is none or it is gone."""
-    return rows.first(
-        "select t.text, t.project_seq from events e join turns t on t.text_hash = e.text_hash "
-        "join session_turn st on st.turn_seq = t.seq join sessions s on s.seq = st.session_seq "
-        "where e.id = :event and e.text_hash <> '' and s.id = e.stream order by t.at desc limit 1",
-        event=receipt.id.removeprefix("r"),
-    )
+    """Returns (text, project) of the prompt that an injection answered; None if there is none or it is gone."""
+    sql = """select t.text, t.project_seq from events e join turns t on t.text_hash = e.text_hash
+        join session_turn st on st.turn_seq = t.seq join sessions s on s.seq = st.session_seq
+        where e.id = :event and e.text_hash <> '' and s.id = e.stream order by t.at desc limit 1"""
+    return rows.first(sql, event=receipt.id.removeprefix("r"))
 
 
 #: In the order of WaitingReceipt's fields.
-_WAITING_COLUMNS = (
-    "n.seq, n.session_id, coalesce(s.seq, 0), n.event, n.at, coalesce((select max(t.seq) from events e "
-    "join turns t on t.text_hash = e.text_hash and t.session_seq = s.seq "
-    "where n.event = 'prompt' and 'r' || e.id = n.id and e.session_id = n.session_id and e.text_hash <> ''), 0) "
-    "from injections n left join sessions s on s.id = n.session_id"
-)
+_WAITING_COLUMNS = """n.seq, n.session_id, coalesce(s.seq, 0), n.event,
+    n.at, coalesce((select max(t.seq) from events e join turns t on t.text_hash = e.text_hash and t.session_seq = s.seq
+    where n.event = 'prompt' and 'r' || e.id = n.id and e.session_id = n.session_id and e.text_hash <> ''), 0)
+    from injections n left join sessions s on s.id = n.session_id"""
 
 
 class WaitingReceipt(NamedTuple):
@@ -186,14 +177,12 @@ def list_waiting(
     event must be before `answered_before`. Without one, a receipt is due if the session was idle since `idle_before`,
     a start's if it was idle since `start_idle_before`.
     """
-    sql = (
-        f"select {_WAITING_COLUMNS} where n.judged = 0 and (s.seq is null and n.at < :start_idle_before "  # noqa: S608
-        "or s.last_at < case when n.event = 'session_start' then :start_idle_before else :idle_before end "
-        "and n.at < :idle_before or exists "
-        "(select 1 from events e where e.session_id = n.session_id and e.at > n.at and e.at < :answered_before "
-        f"and (e.name = 'session_end' or (e.name = 'session_start' and e.source in {CONTEXT_STARTS}) "
-        "or (e.name = 'prompt' and n.event <> 'session_start')))) order by n.session_id, n.at limit :limit"
-    )
+    sql = f"""select {_WAITING_COLUMNS} where n.judged = 0 and (s.seq is null and n.at < :start_idle_before
+        or s.last_at < case when n.event = 'session_start' then :start_idle_before else :idle_before end
+        and n.at < :idle_before or exists (select 1 from events e where e.session_id = n.session_id
+        and e.at > n.at and e.at < :answered_before and (e.name = 'session_end' or (e.name = 'session_start'
+        and e.source in {CONTEXT_STARTS}) or (e.name = 'prompt' and n.event <> 'session_start'))))
+        order by n.session_id, n.at limit :limit"""  # noqa: S608
     return rows.read(
         WaitingReceipt, sql, limit=limit, answered_before=answered_before, idle_before=idle_before,
         start_idle_before=start_idle_before,
@@ -201,30 +190,26 @@ def list_waiting(
 
 
 def find_waiting(rows: Rows, seq: int) -> WaitingReceipt | None:
-    """One receipt for determining its use, even if it is not due."""
+    """Returns one receipt for determining its use, even if it is not due."""
     return rows.read_one(WaitingReceipt, f"select {_WAITING_COLUMNS} where n.seq = :seq", seq=seq)
 
 
 def item_texts(rows: Rows, seq: int) -> list[tuple[str, str]]:
-    """(id, present text) of a receipt's items; "" for one that is neither a memory nor part of a turn, or is gone.
+    """Returns (id, present text) of a receipt's items; "" for one that is gone, or neither a memory nor part of a turn.
 
     A passage's id is its turn's id, "#" and its offset.
     """
-    texts = rows.all(
-        "select i.memory_id, m.text from injection_items i left join memories m on m.id = i.memory_id "
-        "where i.injection_seq = :seq order by i.memory_id",
-        seq=seq,
-    )
+    sql = """select i.memory_id, m.text from injection_items i
+        left join memories m on m.id = i.memory_id where i.injection_seq = :seq order by i.memory_id"""
+    texts = rows.all(sql, seq=seq)
     return [(ident, _quoted(rows, ident) if text is None else text) for ident, text in texts]
 
 
 def _quoted(rows: Rows, ident: str) -> str:
-    """The quoted text of a turn: one passage, or all of it; "" if it is gone."""
+    """Returns the quoted text of a turn: one passage, or all of it; "" if it is gone."""
     uuid, _, start = ident.partition("#")
-    sql = (
-        "select t.text, p.text, p.start_at, p.end_at from turns t left join passages p on p.turn_seq = t.seq "
-        "and p.start_at = :start where t.uuid = :uuid"
-    )
+    sql = """select t.text, p.text, p.start_at, p.end_at
+        from turns t left join passages p on p.turn_seq = t.seq and p.start_at = :start where t.uuid = :uuid"""
     turn = rows.first(sql, uuid=uuid, start=int(start) if start.isdecimal() else -1)
     if turn is None:
         return ""
@@ -233,11 +218,9 @@ def _quoted(rows: Rows, ident: str) -> str:
 
 
 def ordinal_at(rows: Rows, session_seq: int, at: str) -> int:
-    """The ordinal of the last turn of a session at or before a time; 0 for none."""
-    sql = (
-        "select max(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and t.at <= :at"
-    )
+    """Returns the ordinal of the last turn of a session at or before a time; 0 for none."""
+    sql = """select max(st.ordinal)
+        from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.at <= :at"""
     return rows.number(sql, session=session_seq, at=at)
 
 
@@ -250,15 +233,16 @@ def record_use(rows: Rows, seq: int, verdicts: Mapping[str, tuple[bool, str]]) -
 
 
 def usage_since(rows: Rows, since: str, *, projects: Sequence[int] | None = None) -> UseTotals:
-    """Totals of the injections since a time in these projects (None: all), and of the used items."""
+    """Returns totals of the injections since a time in these projects (None: all), and of the used items."""
     in_period = f"n.at >= :since and {in_keys('n.project_seq', projects)}"
     (receipts,) = rows.all(
         f"select count(*), coalesce(sum(n.tokens), 0) from injections n where {in_period}",  # noqa: S608
         since=since,
     )
+    sql = f"""select count(*), count(i.used), coalesce(sum(i.used), 0)
+        from injections n join injection_items i on i.injection_seq = n.seq where {in_period}"""  # noqa: S608
     (items,) = rows.all(
-        "select count(*), count(i.used), coalesce(sum(i.used), 0) from injections n "  # noqa: S608
-        f"join injection_items i on i.injection_seq = n.seq where {in_period}",
+        sql,
         since=since,
     )
     return UseTotals(*receipts, *items)

@@ -17,7 +17,8 @@ import apsw
 from csmd.conversation import Project
 from csmd.errors import StoreError
 from csmd.store import checkpoints, digests, packet_rows, purge, text_columns
-from csmd.store.sqlite import Row, Rows, connect, is_encrypted_file
+from csmd.store.cipher import is_encrypted_file
+from csmd.store.sqlite import Row, Rows, connect
 from csmd.text import tokens
 
 #: Tables that triggers or stages rebuild, so that these read everything again.
@@ -72,7 +73,7 @@ class Table(NamedTuple):
 
 
 def open_damaged(path: Path, *, sound: Path | None) -> apsw.Connection | None:
-    """A connection to a damaged file whose table names can be read; None if nothing helps.
+    """Returns a connection to a damaged file whose table names can be read; None if nothing helps.
 
     `path` is a scratch copy and is changed: its first page is replaced by one with a standard header, then by that of
     `sound`, and the other pages of its schema by those of `sound`.
@@ -112,7 +113,7 @@ def _read_page(path: Path, number: int = 1) -> bytes:
 
 
 def _try_open(path: Path) -> apsw.Connection | None:
-    """A connection to a file whose table names can be read, or None."""
+    """Returns a connection to a file whose table names can be read, or None."""
     connection: apsw.Connection | None = None
     with contextlib.suppress(*DAMAGE_ERRORS):
         connection = connect(path, readonly=True)
@@ -126,7 +127,7 @@ def _try_open(path: Path) -> apsw.Connection | None:
 
 
 def schema_pages(sound: Path) -> dict[int, bytes]:
-    """The pages below the first with a sound database's schema, by number; empty if the first holds it all."""
+    """Returns the pages below the first with a sound database's schema, by number; empty if the first holds it all."""
     pages: dict[int, bytes] = {}
     pending = _find_children(_read_page(sound), HEADER_BYTES)
     while pending and len(pages) < MAX_SCHEMA_PAGES:
@@ -137,7 +138,7 @@ def schema_pages(sound: Path) -> dict[int, bytes]:
 
 
 def _find_children(page: bytes, start: int) -> list[int]:
-    """The numbers of the pages that a page of a table's tree names; `start` is the offset of its header."""
+    """Returns the numbers of the pages that a page of a table's tree names; `start` is the offset of its header."""
 
     def read_number(offset: int, size: int) -> int:
         return int.from_bytes(page[offset : offset + size], "big")
@@ -154,7 +155,7 @@ def _find_children(page: bytes, start: int) -> list[int]:
 
 
 def list_tables(rows: Rows) -> list[Table]:
-    """The tables that no stage can rebuild."""
+    """Returns the tables that no stage can rebuild."""
     tables = []
     for name, sql in rows.all("select name, sql from sqlite_schema where type = 'table' order by rowid"):
         if name in REBUILT_TABLES or name.startswith((*text_columns.DERIVED_PREFIXES, "sqlite_")):
@@ -176,7 +177,7 @@ def list_tables(rows: Rows) -> list[Table]:
 
 
 def _columns_of(rows: Rows, table: Table) -> str:
-    """The columns to read in order, "" if the table is missing; a database before a migration lacks some."""
+    """Returns the columns to read in order, "" if the table is missing; a database before a migration lacks some."""
     try:
         stored = set(rows.column("select name from pragma_table_info(:table)", table=table.name))
     except DAMAGE_ERRORS:
@@ -188,7 +189,7 @@ def _columns_of(rows: Rows, table: Table) -> str:
 def read_span(
     rows: Rows, table: Table, low: int = MIN_ROWID, high: int = MAX_ROWID, *, columns: str = "", backwards: bool = False
 ) -> Iterator[Row]:
-    """(key, *columns) of the rows in a range of keys; nothing if the table is missing."""
+    """Yields (key, *columns) of the rows in a range of keys; nothing if the table is missing."""
     columns = columns or _columns_of(rows, table)
     if not columns:
         return
@@ -201,7 +202,7 @@ def read_span(
 
 
 def read_readable(rows: Rows, table: Table, gaps: list[tuple[int, int]]) -> Iterator[Row]:
-    """Every readable row, each range of keys from both ends, then its middle in halves; adds the rest to `gaps`."""
+    """Yields every readable row, each range of keys from both ends, then its middle in halves; adds gaps to `gaps`."""
     columns = _columns_of(rows, table)
     spans = [(MIN_ROWID, MAX_ROWID)]
     while spans:
@@ -250,7 +251,7 @@ def _is_lost(rows: Rows, table: Table, high: int, columns: str) -> bool:
 
 
 def _last_key(rows: Rows, table: Table, low: int) -> int:
-    """The last key of a table whose end cannot be read, from the sequence or an index."""
+    """Returns the last key of a table whose end cannot be read, from the sequence or an index."""
     questions = [f"select seq from sqlite_sequence where name = '{table.name}'"]  # noqa: S608
     with contextlib.suppress(*DAMAGE_ERRORS):
         questions += [
@@ -305,7 +306,7 @@ def fill_defaults(table: Table, values: Row) -> Row:
 
 
 def read_hash_key(rows: Rows | None) -> bytes | None:
-    """The key of a database's keyed hashes; None if it cannot be read."""
+    """Returns the key of a database's keyed hashes; None if it cannot be read."""
     with contextlib.suppress(*DAMAGE_ERRORS):
         key = rows.value("select value from meta where key = 'hash_key'") if rows else None
         return bytes(key) if isinstance(key, bytes) and len(key) == 32 else None
@@ -313,7 +314,7 @@ def read_hash_key(rows: Rows | None) -> bytes | None:
 
 
 def list_transcripts(rows: Rows) -> list[str]:
-    """The transcripts that a database knows, as far as they can be read."""
+    """Returns the transcripts that a database knows, as far as they can be read."""
     paths: list[str] = []
     for sql in ("select path from files", "select path from sessions where path <> ''"):
         with contextlib.suppress(*DAMAGE_ERRORS):
@@ -322,7 +323,7 @@ def list_transcripts(rows: Rows) -> list[str]:
 
 
 def read_tombstones(rows: Rows) -> list[dict[str, Any]]:
-    """The tombstones by column, as far as they can be read."""
+    """Returns the tombstones by column, as far as they can be read."""
     with contextlib.suppress(*DAMAGE_ERRORS):
         return [
             dict(zip(table.columns, columns, strict=True))
@@ -414,34 +415,28 @@ def _rehash(into: Rows, key: bytes) -> None:
 
 
 #: The placeholder of a lost project or session: its contents stay, under a name that says so.
-_STUB_PROJECTS = (
-    "insert into projects (seq, key, root, name, kind, created_at) "
-    "select distinct x.project_seq, 'recovered-' || cast(x.project_seq as text), '', 'recovered', 'path', '' from {} x "
-    "where x.project_seq not in (select seq from projects)"
-)
+_STUB_PROJECTS = """insert into projects (seq, key, root, name, kind, created_at) select distinct x.project_seq,
+    'recovered-' || cast(x.project_seq as text), '', 'recovered', 'path', ''
+    from {} x where x.project_seq not in (select seq from projects)"""
 #: The placeholder of a lost workspace: without it its contents would be visible from everywhere.
-_STUB_WORKSPACES = (
-    "insert into projects (seq, key, root, name, kind, created_at) select distinct p.workspace_seq, "
-    "'workspace:recovered-' || cast(p.workspace_seq as text), '', 'recovered-' || cast(p.workspace_seq as text), "
-    "'workspace', '' from projects p where p.workspace_seq > 0 and p.workspace_seq not in (select seq from projects)"
-)
+_STUB_WORKSPACES = """insert into projects (seq, key, root, name, kind, created_at) select distinct p.workspace_seq,
+    'workspace:recovered-' || cast(p.workspace_seq as text), '', 'recovered-' || cast(p.workspace_seq as text),
+    'workspace', '' from projects p where p.workspace_seq > 0 and p.workspace_seq not in (select seq from projects)"""
 #: References without a foreign key: one that leads nowhere is cleared.
 _DANGLING_REFERENCES = (
     "update projects set merged_into = 0 where merged_into not in (select seq from projects)",
     "update projects set part_of = 0 where part_of not in (select seq from projects)",
     # The memory that represents it is gone, so it moves to the merged project itself.
     (
-        "update memories set project_seq = (select p.merged_into from projects p where p.seq = memories.project_seq) "
-        "where twin_of > 0 and twin_of not in (select seq from memories) "
-        "and project_seq in (select seq from projects where merged_into > 0)"
+        """update memories set project_seq = (select p.merged_into from projects p where p.seq = memories.project_seq)
+            where twin_of > 0 and twin_of not in (select seq from memories)
+            and project_seq in (select seq from projects where merged_into > 0)"""
     ),
     "update memories set twin_of = 0 where twin_of not in (select seq from memories)",
 )
-_STUB_SESSIONS = (
-    "insert into sessions (seq, id, host, project_seq, started_at, last_at) "
-    "select t.session_seq, 'recovered-' || cast(t.session_seq as text), 'claude', min(t.project_seq), min(t.at), "
-    "max(t.at) from turns t where t.session_seq not in (select seq from sessions) group by t.session_seq"
-)
+_STUB_SESSIONS = """insert into sessions (seq, id, host, project_seq, started_at, last_at) select t.session_seq,
+    'recovered-' || cast(t.session_seq as text), 'claude', min(t.project_seq), min(t.at), max(t.at)
+    from turns t where t.session_seq not in (select seq from sessions) group by t.session_seq"""
 
 
 def _close_references(into: Rows) -> tuple[int, set[int]]:
@@ -468,44 +463,37 @@ def _close_references(into: Rows) -> tuple[int, set[int]]:
     disordered_sessions = _list_all_turns(into)
     into.run("update sessions set last_at = started_at where last_at < started_at")
     into.run("update counters set value = 0 where value < 0")
-    into.run(
-        "insert into provenance (memory_seq, uuid, session_id, at, role) "
-        "select m.seq, 'recovered:' || m.id, m.session_id, m.created_at, 'states' from memories m "
-        "where not exists (select 1 from provenance p where p.memory_seq = m.seq)"
-    )
+    sql = """insert into provenance (memory_seq, uuid, session_id, at, role) select m.seq,
+        'recovered:' || m.id, m.session_id, m.created_at, 'states'
+        from memories m where not exists (select 1 from provenance p where p.memory_seq = m.seq)"""
+    into.run(sql)
     return stubs, disordered_sessions
 
 
 def _list_all_turns(into: Rows) -> set[int]:
     """Appends turns that no session lists to their session; returns the sessions."""
-    to_the_last = (
-        "update sessions set turns = coalesce((select max(st.ordinal) from session_turn st "
-        "where st.session_seq = sessions.seq and st.ordinal > sessions.turns), turns)"
-    )
+    to_the_last = """update sessions set turns = coalesce((select max(st.ordinal)
+        from session_turn st where st.session_seq = sessions.seq and st.ordinal > sessions.turns), turns)"""
     into.run(to_the_last)
-    listed = into.column(
-        "insert into session_turn (session_seq, ordinal, turn_seq) select t.session_seq, s.turns + row_number() over ("
-        "partition by t.session_seq order by t.at, t.seq), t.seq from turns t join sessions s on s.seq = t.session_seq "
-        "where not exists (select 1 from session_turn st where st.turn_seq = t.seq) returning session_seq"
-    )
+    sql = """insert into session_turn (session_seq, ordinal, turn_seq) select t.session_seq,
+        s.turns + row_number() over (partition by t.session_seq order by t.at, t.seq), t.seq
+        from turns t join sessions s on s.seq = t.session_seq
+        where not exists (select 1 from session_turn st where st.turn_seq = t.seq) returning session_seq"""
+    listed = into.column(sql)
     into.run(to_the_last)
     return set(listed)
 
 
 def sort_turns(rows: Rows, *, new_after: int, disordered_sessions: set[int]) -> int:
     """Sorts by time the turns of `disordered_sessions` sessions and of those with recovered turns; returns how many."""
-    sql = (
-        "select distinct st.session_seq from session_turn st join turns t on t.seq = st.turn_seq "
-        "where t.seq > :new and exists (select 1 from session_turn o join turns e on e.seq = o.turn_seq "
-        "where o.session_seq = st.session_seq and o.ordinal < st.ordinal and e.at > t.at)"
-    )
+    sql = """select distinct st.session_seq from session_turn st join turns t on t.seq = st.turn_seq
+        where t.seq > :new and exists (select 1 from session_turn o join turns e on e.seq = o.turn_seq
+        where o.session_seq = st.session_seq and o.ordinal < st.ordinal and e.at > t.at)"""
     disordered_sessions = disordered_sessions | set(rows.column(sql, new=new_after))
     for session in sorted(disordered_sessions):
-        listed = rows.all(
-            "select st.turn_seq, st.rewound from session_turn st join turns t on t.seq = st.turn_seq "
-            "where st.session_seq = :session order by t.at, st.ordinal",
-            session=session,
-        )
+        sql = """select st.turn_seq, st.rewound from session_turn st
+            join turns t on t.seq = st.turn_seq where st.session_seq = :session order by t.at, st.ordinal"""
+        listed = rows.all(sql, session=session)
         rows.delete("session_turn", session_seq=session)
         for ordinal, (turn, rewound) in enumerate(listed, 1):
             rows.insert("session_turn", session_seq=session, ordinal=ordinal, turn_seq=turn, rewound=rewound)
@@ -521,11 +509,11 @@ def merge_tombstones(rows: Rows, tombstones: list[dict[str, Any]], *, key: bytes
     for tombstone in tombstones:
         rows.insert(
             "tombstones",
-            "on conflict (kind, hash, part_of) do update set "
-            "authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end, "
-            "again_at = case when excluded.created_at >= tombstones.created_at then excluded.again_at "
-            "else tombstones.again_at end, created_at = case when excluded.created_at > tombstones.created_at "
-            "then excluded.created_at else tombstones.created_at end",
+            """on conflict (kind, hash, part_of) do
+                update set authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end,
+                again_at = case when excluded.created_at >= tombstones.created_at then excluded.again_at
+                else tombstones.again_at end, created_at = case when excluded.created_at > tombstones.created_at
+                then excluded.created_at else tombstones.created_at end""",
             **{name: tombstone.get(name, "") for name in names},
         )
     return purge.apply_tombstones(rows, key)
@@ -548,38 +536,33 @@ def empty_stub_sessions(rows: Rows) -> int:
         packet_rows.take_back_session_packets(rows, int(seq))
         for table in ("error_seen", "error_fixes"):
             rows.run(f"delete from {table} where session_seq = :session", session=seq)  # noqa: S608
-    rows.run(
-        f"delete from session_turn where session_seq in ({stub}) and exists "  # noqa: S608
-        "(select 1 from turns t where t.seq = session_turn.turn_seq and t.session_seq <> session_turn.session_seq)"
-    )
-    return rows.run(
-        f"delete from sessions where seq in ({stub}) and not exists "  # noqa: S608
-        "(select 1 from session_turn st where st.session_seq = sessions.seq) and not exists "
-        "(select 1 from turns t where t.session_seq = sessions.seq) and not exists (select 1 from statements s "
-        "where s.session_seq = sessions.seq) and not exists (select 1 from queued q where q.session_seq = sessions.seq)"
-    )
+    sql = f"""delete from session_turn where session_seq in ({stub}) and exists (select 1
+        from turns t where t.seq = session_turn.turn_seq and t.session_seq <> session_turn.session_seq)"""  # noqa: S608
+    rows.run(sql)
+    sql = f"""delete from sessions where seq in ({stub})
+        and not exists (select 1 from session_turn st where st.session_seq = sessions.seq)
+        and not exists (select 1 from turns t where t.session_seq = sessions.seq)
+        and not exists (select 1 from statements s where s.session_seq = sessions.seq)
+        and not exists (select 1 from queued q where q.session_seq = sessions.seq)"""  # noqa: S608
+    return rows.run(sql)
 
 
 def nameless_projects(rows: Rows) -> list[tuple[int, str]]:
-    """(row key, a directory of one of its sessions) of the projects whose own row was lost."""
-    return rows.all(
-        "select p.seq, max(s.cwd) from projects p join sessions s on s.project_seq = p.seq "
-        "where p.key = 'recovered-' || cast(p.seq as text) and s.cwd <> '' group by p.seq"
-    )
+    """Returns (row key, a directory of one of its sessions) of the projects whose own row was lost."""
+    sql = """select p.seq, max(s.cwd) from projects p join sessions s on s.project_seq = p.seq
+        where p.key = 'recovered-' || cast(p.seq as text) and s.cwd <> '' group by p.seq"""
+    return rows.all(sql)
 
 
 def name_project(rows: Rows, seq: int, project: Project) -> None:
     """Gives a lost project the identity of its directory, unless another row has it."""
-    sql = (
-        "update projects set key = :key, root = :root, name = :name, kind = :kind where seq = :seq "
-        "and not exists (select 1 from projects p where p.key = :key)"
-    )
+    sql = """update projects set key = :key, root = :root, name = :name, kind = :kind
+        where seq = :seq and not exists (select 1 from projects p where p.key = :key)"""
     rows.run(sql, key=project.key, root=project.root, name=project.name, kind=project.kind, seq=seq)
 
 
 def count_without_turn(rows: Rows) -> int:
     """Counts the memories without a stored source turn, which no transcript would bring back."""
-    return rows.number(
-        "select count(*) from memories m where not exists (select 1 from provenance p join turns t "
-        "on t.uuid = p.uuid where p.memory_seq = m.seq)"
-    )
+    sql = """select count(*) from memories m
+        where not exists (select 1 from provenance p join turns t on t.uuid = p.uuid where p.memory_seq = m.seq)"""
+    return rows.number(sql)

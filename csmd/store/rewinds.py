@@ -39,11 +39,9 @@ def mark_rewound(rows: Rows, session_seq: int, turn_seq: int, *, parent: str) ->
     first = _branch_start(rows, session_seq, own, parent)
     if first is None:
         return
-    sql = (
-        "update session_turn set rewound = 1 where session_seq = :session and ordinal >= :first and ordinal < :own "
-        "and rewound = 0 and exists "
-        "(select 1 from turns t where t.seq = session_turn.turn_seq and t.source = 'transcript') returning turn_seq"
-    )
+    sql = """update session_turn set rewound = 1
+        where session_seq = :session and ordinal >= :first and ordinal < :own and rewound = 0 and exists (select 1
+        from turns t where t.seq = session_turn.turn_seq and t.source = 'transcript') returning turn_seq"""
     abandoned = rows.column(sql, session=session_seq, first=first, own=own)
     if abandoned:
         _clear_derived(rows, session_seq, abandoned, first)
@@ -51,11 +49,9 @@ def mark_rewound(rows: Rows, session_seq: int, turn_seq: int, *, parent: str) ->
 
 def mark_abandoned(rows: Rows, stream: str, is_abandoned: Callable[[str], bool]) -> None:
     """Marks the turns (by uuid) that a session's host has abandoned and deletes what was derived from them."""
-    sql = (
-        "select st.session_seq, st.turn_seq, t.uuid from session_turn st join turns t on t.seq = st.turn_seq "
-        "join sessions s on s.seq = st.session_seq where s.id = :stream and st.rewound = 0 and t.source = 'transcript' "
-        "order by st.ordinal"
-    )
+    sql = """select st.session_seq, st.turn_seq, t.uuid
+        from session_turn st join turns t on t.seq = st.turn_seq join sessions s on s.seq = st.session_seq
+        where s.id = :stream and st.rewound = 0 and t.source = 'transcript' order by st.ordinal"""
     abandoned = [(session, turn) for session, turn, uuid in rows.all(sql, stream=stream) if is_abandoned(uuid)]
     if abandoned:
         session, first_turn = abandoned[0]
@@ -96,10 +92,8 @@ def restore_branch(rows: Rows, session_seq: int, *, parent: str) -> list[int]:
     """
     branch: list[int] = []
     first, uuid = 0, parent
-    sql = (
-        "select t.seq, t.parent_uuid, st.ordinal from turns t join session_turn st on st.turn_seq = t.seq "
-        "where t.uuid = :uuid and st.session_seq = :session and st.rewound = 1"
-    )
+    sql = """select t.seq, t.parent_uuid, st.ordinal from turns t join session_turn st on st.turn_seq = t.seq
+        where t.uuid = :uuid and st.session_seq = :session and st.rewound = 1"""
     while uuid and (turn := rows.first(sql, uuid=uuid, session=session_seq)) is not None and turn[0] not in branch:
         seq, uuid, first = turn
         branch.append(seq)
@@ -115,26 +109,20 @@ def is_rewound(rows: Rows, session_seq: int, turn_seq: int) -> bool:
 
 
 def _branch_start(rows: Rows, session_seq: int, own: int, parent: str) -> int | None:
-    """The ordinal of the first prompt of a session that the prompt at `own` replaces, or None."""
-    sql = (
-        "select min(st.ordinal) from turns t join session_turn st on st.turn_seq = t.seq "  # noqa: S608
-        f"where t.parent_uuid = :parent and {_PROMPTS} and st.session_seq = :session and st.ordinal < :own"
-    )
+    """Returns the ordinal of the first prompt of a session that the prompt at `own` replaces, or None."""
+    sql = f"""select min(st.ordinal) from turns t join session_turn st on st.turn_seq = t.seq
+        where t.parent_uuid = :parent and {_PROMPTS} and st.session_seq = :session and st.ordinal < :own"""  # noqa: S608
     sibling = rows.key(sql, parent=parent, session=session_seq, own=own)
     if sibling is not None:
         return sibling
-    listed = (
-        "select st.ordinal from turns t join session_turn st on st.turn_seq = t.seq "
-        "where t.uuid = :parent and st.session_seq = :session"
-    )
+    listed = """select st.ordinal
+        from turns t join session_turn st on st.turn_seq = t.seq where t.uuid = :parent and st.session_seq = :session"""
     after = rows.key(listed, parent=parent, session=session_seq)
     if after is None:
         return None
-    sql = (
-        "select st.ordinal, t.parent_uuid from session_turn st join turns t on t.seq = st.turn_seq "  # noqa: S608
-        f"where st.session_seq = :session and st.ordinal > :after and st.ordinal < :own and {_PROMPTS} "
-        "order by st.ordinal"
-    )
+    sql = f"""select st.ordinal, t.parent_uuid from session_turn st join turns t on t.seq = st.turn_seq
+        where st.session_seq = :session and st.ordinal > :after and st.ordinal < :own and {_PROMPTS}
+        order by st.ordinal"""  # noqa: S608
     between = rows.all(sql, session=session_seq, after=after, own=own)
     return next(
         (place for place, line in between if _is_descendant(rows, session_seq, place, line, parent, after)), None
@@ -146,10 +134,8 @@ def _is_descendant(rows: Rows, session_seq: int, ordinal: int, line: str, ancest
 
     A line that is not a turn (thinking, a note of the host) counts as following the turn before it.
     """
-    select = (
-        "select st.ordinal, t.parent_uuid, t.uuid from turns t join session_turn st on st.turn_seq = t.seq "
-        "where st.session_seq = :session and st.ordinal < :ordinal"
-    )
+    select = """select st.ordinal, t.parent_uuid, t.uuid from turns t
+        join session_turn st on st.turn_seq = t.seq where st.session_seq = :session and st.ordinal < :ordinal"""
     while line and line != ancestor:
         own_turn = rows.first(f"{select} and t.uuid = :line", line=line, session=session_seq, ordinal=ordinal)
         previous = own_turn or rows.first(

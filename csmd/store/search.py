@@ -8,7 +8,8 @@ from typing import NamedTuple
 from csmd.knowledge import Memory
 from csmd.store import memories
 from csmd.store.fulltext import JOIN_SEARCHABLE, count_rows_with, text_hits
-from csmd.store.sqlite import IS_LISTED, Rows, as_value, in_keys, listed, starts_with
+from csmd.store.row_values import as_value
+from csmd.store.sqlite import IS_LISTED, Rows, in_keys, listed, starts_with
 from csmd.vocabulary import TurnKind
 
 #: How many passages are searched for each turn to find.
@@ -41,25 +42,23 @@ class DigestRow(NamedTuple):
 
 
 def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
-    """Turns by row key, with their session and project root."""
-    sql = (
-        "select t.seq, t.uuid, t.kind, t.text, t.at, s.seq, case when s.parent = '' then s.id else s.parent end, "  # noqa: S608
-        "p.root, p.seq from turns t join sessions s on s.seq = t.session_seq join projects p on p.seq = t.project_seq "
-        f"where t.seq {IS_LISTED}"
-    )
+    """Returns turns by row key, with their session and project root."""
+    sql = f"""select t.seq, t.uuid,
+        t.kind, t.text, t.at, s.seq, case when s.parent = '' then s.id else s.parent end, p.root, p.seq from turns t
+        join sessions s on s.seq = t.session_seq join projects p on p.seq = t.project_seq where t.seq {IS_LISTED}"""  # noqa: S608
     turns = rows.read(TurnRow, sql, listed=listed(seqs))
     return {turn.seq: turn for turn in turns}
 
 
 def memories_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[Memory]:
-    """The memories that contain any of `terms`, the best match first; `projects` None is all."""
+    """Returns the memories that contain any of `terms`, the best match first; `projects` None is all."""
     hits = [int(seq) for seq, _ in text_hits(rows, "memory", terms, projects=projects, limit=limit)]
     by_seq = memories.by_seqs(rows, hits)
     return [by_seq[seq] for seq in hits if seq in by_seq]
 
 
 def turns_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[int]:
-    """The turns that contain any of `terms`, the best first, by their passages."""
+    """Returns the turns that contain any of `terms`, the best first, by their passages."""
     hits = [seq for seq, _ in text_hits(rows, "passage", terms, projects=projects, limit=PASSAGES_PER_TURN * limit)]
     passages = rows.all(f"select seq, turn_seq from passages where {in_keys('seq', hits)} and text = ''")  # noqa: S608
     turns: dict[int, int] = dict(passages)
@@ -67,38 +66,34 @@ def turns_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] 
 
 
 def digests_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, DigestRow]:
-    """Digests by row key, with their session, its project's root and the turns of their items."""
-    items = rows.grouped(
-        "select digest_seq, text, uuid from digest_items "  # noqa: S608
-        f"where {in_keys('digest_seq', seqs)} and kind <> 'word' and uuid <> '' order by seq"
-    )
-    digests = rows.all(
-        "select d.seq, s.id, d.text, d.at, p.root from digests d join sessions s on s.seq = d.session_seq "  # noqa: S608
-        f"join projects p on p.seq = s.project_seq where {in_keys('d.seq', seqs)}"
-    )
+    """Returns digests by row key, with their session, its project's root and the turns of their items."""
+    sql = f"""select digest_seq, text, uuid
+        from digest_items where {in_keys("digest_seq", seqs)} and kind <> 'word' and uuid <> '' order by seq"""  # noqa: S608
+    items = rows.grouped(sql)
+    sql = f"""select d.seq, s.id, d.text, d.at, p.root from digests d join sessions s on s.seq = d.session_seq
+        join projects p on p.seq = s.project_seq where {in_keys("d.seq", seqs)}"""  # noqa: S608
+    digests = rows.all(sql)
     return {seq: as_value(DigestRow, (seq, *digest, tuple(items[seq]))) for seq, *digest in digests}
 
 
 def project_roots(rows: Rows) -> dict[int, str]:
-    """The directory of each project by its row key."""
+    """Returns the directory of each project by its row key."""
     return dict(rows.all("select seq, root from projects where seq > 0 and kind <> 'workspace' and merged_into = 0"))
 
 
 def kind_of(rows: Rows, uuid: str) -> str:
-    """The kind of a turn; "" if it is not stored."""
+    """Returns the kind of a turn; "" if it is not stored."""
     return rows.text("select kind from turns where uuid = :uuid", uuid=uuid)
 
 
 def surrounding_turns(rows: Rows, seq: int, *, each: int) -> tuple[list[int], list[int]]:
-    """The searchable turns before and after a turn in its session, in order, at most `each` on either side."""
+    """Returns the searchable turns before and after a turn in its session, in order, at most `each` on either side."""
     sides = []
     for operator, order in (("<", "desc"), (">", "asc")):
-        sql = (
-            "select n.turn_seq from turns own "  # noqa: S608
-            "join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq "
-            f"join session_turn n on n.session_seq = me.session_seq and n.ordinal {operator} me.ordinal join turns t "
-            f"on t.seq = n.turn_seq and t.searchable = 1 where own.seq = :seq order by n.ordinal {order} limit :each"
-        )
+        sql = f"""select n.turn_seq from turns own join session_turn me on me.turn_seq = own.seq
+            and me.session_seq = own.session_seq join session_turn n on n.session_seq = me.session_seq
+            and n.ordinal {operator} me.ordinal join turns t on t.seq = n.turn_seq and t.searchable = 1
+            where own.seq = :seq order by n.ordinal {order} limit :each"""  # noqa: S608
         side = rows.all(sql, seq=seq, each=each)
         sides.append([seq for (seq,) in side])
     return sides[0][::-1], sides[1]
@@ -109,35 +104,33 @@ MAX_TURN_DISTANCE = 60
 
 
 def turns_after(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
-    """The searchable turns after each of these in its session, in order, at most `most`."""
-    sql = (
-        "select me.turn_seq, n.turn_seq from turns own "  # noqa: S608
-        "join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq join session_turn n "
-        "on n.session_seq = me.session_seq and n.ordinal > me.ordinal and n.ordinal <= me.ordinal + :furthest "
-        f"join {JOIN_SEARCHABLE} where {in_keys('own.seq', seqs)} order by me.turn_seq, n.ordinal"
-    )
+    """Returns the searchable turns after each of these in its session, in order, at most `most`."""
+    sql = f"""select me.turn_seq, n.turn_seq from turns own join session_turn me on me.turn_seq = own.seq
+        and me.session_seq = own.session_seq join session_turn n on n.session_seq = me.session_seq
+        and n.ordinal > me.ordinal and n.ordinal <= me.ordinal + :furthest
+        join {JOIN_SEARCHABLE} where {in_keys("own.seq", seqs)} order by me.turn_seq, n.ordinal"""  # noqa: S608
     behind = rows.grouped(sql, furthest=MAX_TURN_DISTANCE)
     return {seq: [turn for (turn,) in behind[seq]][:most] for seq in seqs}
 
 
 def turns_of_uuids(rows: Rows, uuids: Sequence[str]) -> dict[str, int]:
-    """The row keys of turns by uuid."""
+    """Returns the row keys of turns by uuid."""
     seqs = {uuid: rows.find("turns", "seq", uuid=uuid) for uuid in uuids}
     return {uuid: seq for uuid, seq in seqs.items() if seq is not None}
 
 
 def memories_of_turn(rows: Rows, uuid: str) -> list[int]:
-    """The row keys of the memories that a turn states or confirms."""
+    """Returns the row keys of the memories that a turn states or confirms."""
     return rows.column("select memory_seq from provenance where uuid = :uuid order by memory_seq", uuid=uuid)
 
 
 def turns_with_prefix(rows: Rows, prefix: str) -> list[tuple[int, str]]:
-    """(row key, uuid) of turns whose uuid begins with a prefix, at most 5."""
+    """Returns (row key, uuid) of turns whose uuid begins with a prefix, at most 5."""
     return rows.all(f"select seq, uuid from turns where {starts_with('uuid')} order by uuid limit 5", prefix=prefix)  # noqa: S608
 
 
 def memory_texts(rows: Rows, seqs: Sequence[int]) -> list[str]:
-    """The texts of memories said in a session by row key, the oldest first."""
+    """Returns the texts of memories said in a session by row key, the oldest first."""
     return rows.column(
         f"select text from memories where {in_keys('seq', seqs)} and authority <> 'external' order by created_at, id"  # noqa: S608
     )
@@ -149,12 +142,12 @@ def count_memories_with(rows: Rows, term: str) -> int:
 
 
 def last_turn_seq(rows: Rows) -> int:
-    """The row key of the turn stored last, about the number of turns; 0 for none."""
+    """Returns the row key of the turn stored last, about the number of turns; 0 for none."""
     return rows.number("select max(seq) from turns")
 
 
 def count_memories(rows: Rows) -> int:
-    """The number of memories."""
+    """Returns the number of memories."""
     return rows.number("select count(*) from memories")
 
 
@@ -179,21 +172,19 @@ class TurnNeighbours(NamedTuple):
 
 
 def turn_neighbours(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None) -> dict[int, TurnNeighbours]:
-    """The place of each of these turns in its session, among the turns of these projects (None: all)."""
+    """Returns the place of each of these turns in its session, among the turns of these projects (None: all)."""
     spoken = f"{_SEARCHABLE_TURNS} and {in_keys('t.project_seq', projects)}"
-    neighbours = rows.all(
-        f"select own.seq, own.session_seq, own.at, case when own.kind = 'assistant' then (select n.turn_seq {spoken} "  # noqa: S608
-        "and n.ordinal < me.ordinal and n.ordinal > me.ordinal - :most and t.kind <> 'assistant' "
-        "order by n.ordinal desc limit 1) end, "
-        f"(select n.turn_seq {spoken} and n.ordinal < me.ordinal order by n.ordinal desc limit 1), "
-        f"(select n.turn_seq {spoken} and n.ordinal > me.ordinal and n.ordinal < coalesce((select n.ordinal {spoken} "
-        "and n.ordinal > me.ordinal and n.ordinal < me.ordinal + :most and t.kind <> 'assistant' "
-        "order by n.ordinal limit 1), me.ordinal + :most) order by n.ordinal desc limit 1), "
-        f"(select n.turn_seq {spoken} and n.ordinal > me.ordinal order by n.ordinal limit 1), own.kind = 'assistant' "
-        "from turns own join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq "
-        f"where {in_keys('own.seq', seqs)}",
-        most=MAX_EXCHANGE_TURNS,
-    )
+    sql = f"""select own.seq, own.session_seq, own.at, case when own.kind = 'assistant' then (select n.turn_seq {spoken}
+        and n.ordinal < me.ordinal and n.ordinal > me.ordinal - :most and t.kind <> 'assistant'
+        order by n.ordinal desc limit 1) end, (select n.turn_seq {spoken} and n.ordinal < me.ordinal
+        order by n.ordinal desc limit 1), (select n.turn_seq {spoken}
+        and n.ordinal > me.ordinal and n.ordinal < coalesce((select n.ordinal {spoken}
+        and n.ordinal > me.ordinal and n.ordinal < me.ordinal + :most and t.kind <> 'assistant' order by n.ordinal
+        limit 1), me.ordinal + :most) order by n.ordinal desc limit 1), (select n.turn_seq {spoken}
+        and n.ordinal > me.ordinal order by n.ordinal limit 1), own.kind = 'assistant'
+        from turns own join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq
+        where {in_keys("own.seq", seqs)}"""  # noqa: S608
+    neighbours = rows.all(sql, most=MAX_EXCHANGE_TURNS)
     return {
         seq: TurnNeighbours(
             session=session, at=at, before=prompt or left or 0, after=answered or right or 0,
@@ -204,40 +195,36 @@ def turn_neighbours(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] 
 
 
 def stating_turns(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int] | None) -> list[tuple[int, int]]:
-    """(memory, turn) row keys of the turns of these projects (None: all) that state or confirm these memories.
+    """Returns (memory, turn) row keys of the turns of these projects (None: all) that state or confirm these memories.
 
     The memories come first: otherwise the planner would walk every searchable turn.
     """
-    return rows.all(
-        "select p.memory_seq, t.seq from provenance p cross join turns t "  # noqa: S608
-        f"where t.uuid = p.uuid and {in_keys('p.memory_seq', memory_seqs)} and p.role <> 'beside' and t.searchable = 1 "
-        f"and {in_keys('t.project_seq', projects)} order by p.memory_seq, t.seq"
-    )
+    sql = f"""select p.memory_seq, t.seq from provenance p
+        cross join turns t where t.uuid = p.uuid and {in_keys("p.memory_seq", memory_seqs)} and p.role <> 'beside'
+        and t.searchable = 1 and {in_keys("t.project_seq", projects)} order by p.memory_seq, t.seq"""  # noqa: S608
+    return rows.all(sql)
 
 
 def superseded_by_turn(rows: Rows, turn_seqs: Sequence[int]) -> list[tuple[int, int]]:
-    """(turn, memory) row keys of the superseded memories that these turns state or confirm."""
-    return rows.all(
-        "select t.seq, m.seq from turns t cross join provenance p on p.uuid = t.uuid and p.role <> 'beside' "  # noqa: S608
-        f"cross join memories m on m.seq = p.memory_seq and m.superseded_by <> '' where {in_keys('t.seq', turn_seqs)}"
-    )
+    """Returns (turn, memory) row keys of the superseded memories that these turns state or confirm."""
+    sql = f"""select t.seq, m.seq from turns t cross join provenance p on p.uuid = t.uuid and p.role <> 'beside'
+        cross join memories m on m.seq = p.memory_seq and m.superseded_by <> '' where {in_keys("t.seq", turn_seqs)}"""  # noqa: S608
+    return rows.all(sql)
 
 
 def user_turns_between(
     rows: Rows, since: str, until: str, *, projects: Sequence[int] | None, limit: int
 ) -> list[tuple[int, str]]:
-    """(turn, time) of what users said from `since` on and before `until`, by session, the latest first.
+    """Returns (turn, time) of what users said from `since` on and before `until`, by session, the latest first.
 
     The sessions come first, as the memories do in `stating_turns`.
     """
-    sql = (
-        "select t.seq, t.at from (select s.seq from sessions s where s.parent = '' and s.last_at >= :since "  # noqa: S608
-        f"and (:until = '' or s.started_at < :until) and {in_keys('s.project_seq', projects)} "
-        "order by s.last_at desc limit :limit) own "
-        "cross join session_turn st cross join turns t where st.session_seq = own.seq and t.seq = st.turn_seq "
-        "and t.kind in ('user', 'relayed') and t.searchable = 1 and t.at >= :since and (:until = '' or t.at < :until) "
-        f"and {in_keys('t.project_seq', projects)} order by t.at desc, t.seq desc limit :limit"
-    )
+    sql = f"""select t.seq, t.at from (select s.seq from sessions s where s.parent = ''
+        and s.last_at >= :since and (:until = '' or s.started_at < :until) and {in_keys("s.project_seq", projects)}
+        order by s.last_at desc limit :limit) own cross join session_turn st cross join turns t
+        where st.session_seq = own.seq and t.seq = st.turn_seq and t.kind in ('user', 'relayed') and t.searchable = 1
+        and t.at >= :since and (:until = '' or t.at < :until) and {in_keys("t.project_seq", projects)}
+        order by t.at desc, t.seq desc limit :limit"""  # noqa: S608
     return rows.all(sql, since=since, until=until, limit=limit)
 
 
@@ -282,7 +269,7 @@ _FILTERED_TABLES = {
 
 
 def filter_rows(rows: Rows, kind: str, seqs: Sequence[int], filters: SearchFilter) -> set[int]:
-    """Those of these turns, passages or memories (`kind`) that a limited search may show.
+    """Returns those of these turns, passages or memories (`kind`) that a limited search may show.
 
     A sub-agent's turns are its session's; a memory's time is its last confirmation.
     """

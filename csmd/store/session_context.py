@@ -32,33 +32,31 @@ def _last_start(rows: Rows, session_id: str, sources: str) -> str:
 
 
 def context_size(rows: Rows, session_id: str) -> tuple[str, int]:
-    """(model, input tokens of its latest message) of a session; 0 if unknown since its context began."""
+    """Returns (model, input tokens of its latest message) of a session; 0 if unknown since its context began."""
     session = rows.first("select seq, model, context from sessions where id = :id", id=session_id)
     if session is None:
         return "", 0
     seq, model, tokens = session
     since = context_since(rows, session_id) if tokens else ""
-    sql = (
-        "select t.at from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and t.kind = 'assistant' order by st.ordinal desc limit 1"
-    )
+    sql = """select t.at from session_turn st join turns t on t.seq = st.turn_seq
+        where st.session_seq = :session and t.kind = 'assistant' order by st.ordinal desc limit 1"""
     answered_at = rows.text(sql, session=seq) if since else ""
     return model, 0 if answered_at < since else tokens
 
 
 def last_context_size(rows: Rows, session_id: str) -> tuple[str, int]:
-    """(model, input tokens) of the last context of a session, compacted or not."""
+    """Returns (model, input tokens) of the last context of a session, compacted or not."""
     return rows.first("select model, context from sessions where id = :id", id=session_id) or ("", 0)
 
 
 def ids_in_context(rows: Rows, session_id: str) -> frozenset[str]:
-    """The ids of the memories in a session's context: injected or said since it began; none without a session."""
+    """Returns the ids of the memories that were injected or stated since a session's context began."""
     if not session_id:
         return frozenset()
     return rows.distinct(
-        "select i.memory_id from injection_items i join injections n on n.seq = i.injection_seq "
-        "where n.session_id = :session and n.at >= :since union select m.id from provenance p "
-        "join memories m on m.seq = p.memory_seq where p.session_id = :session and p.at >= :said_since",
+        """select i.memory_id from injection_items i join injections n on n.seq = i.injection_seq
+            where n.session_id = :session and n.at >= :since union select m.id from provenance p
+            join memories m on m.seq = p.memory_seq where p.session_id = :session and p.at >= :said_since""",
         session=session_id,
         since=context_since(rows, session_id),
         said_since=conversation_since(rows, session_id),
@@ -66,15 +64,16 @@ def ids_in_context(rows: Rows, session_id: str) -> frozenset[str]:
 
 
 def conversations_in_context(rows: Rows, session_id: str) -> frozenset[str]:
-    """The ids in a session's context, and those of the conversations that injected memories and turns come from."""
+    """Returns the ids in a session's context, and the conversations that its injected memories and turns come from."""
     ids = ids_in_context(rows, session_id)
     if not ids:
         return ids
     values = {f"uuid{place}": ident.partition("#")[0] for place, ident in enumerate(sorted(ids))}
     uuid_names = ", ".join(f":{name}" for name in values)
     return ids | rows.distinct(
-        f"select s.id from turns t join sessions s on s.seq = t.session_seq where t.uuid in ({uuid_names}) union "  # noqa: S608
-        f"select p.session_id from provenance p join memories m on m.seq = p.memory_seq where m.id in ({uuid_names})",
+        f"""select s.id from turns t
+            join sessions s on s.seq = t.session_seq where t.uuid in ({uuid_names}) union select p.session_id
+            from provenance p join memories m on m.seq = p.memory_seq where m.id in ({uuid_names})""",  # noqa: S608
         **values,
     )
 
@@ -86,11 +85,9 @@ def turns_in_context(rows: Rows, session_id: str) -> dict[int, str | None]:
     """
     ids = ids_in_context(rows, session_id)
     listed_ids = wire.dumps(sorted({ident.partition("#")[0] for ident in ids}))
-    stated = rows.all(
-        "select t.seq, m.text from memories m join provenance p on p.memory_seq = m.seq "  # noqa: S608
-        f"join turns t on t.uuid = p.uuid where m.id {IS_LISTED}",
-        listed=listed_ids,
-    )
+    sql = f"""select t.seq, m.text from memories m
+        join provenance p on p.memory_seq = m.seq join turns t on t.uuid = p.uuid where m.id {IS_LISTED}"""  # noqa: S608
+    stated = rows.all(sql, listed=listed_ids)
     texts: dict[int, str | None] = {}
     for turn, text in stated:
         texts[turn] = f"{texts.get(turn) or ''}{text}\n"
@@ -104,31 +101,25 @@ def is_briefed(rows: Rows, session_id: str) -> bool:
 
 
 def recent_sessions(rows: Rows, projects: Sequence[int], session_id: str) -> frozenset[str]:
-    """A session and the last one before it in each of these projects, whose injections are offered again."""
-    sql = (
-        "select id from sessions where project_seq = :project and parent = '' and host <> 'probe' and id <> :own "
-        "order by last_at desc limit 1"
-    )
+    """Returns a session and the last one before it in each of these projects, whose injections are offered again."""
+    sql = """select id from sessions where project_seq = :project and parent = '' and host <> 'probe' and id <> :own
+        order by last_at desc limit 1"""
     previous = [rows.text(sql, project=project, own=session_id) for project in projects if project]
     return frozenset((session_id, *previous)) - {""}
 
 
 def injection_totals(rows: Rows, session_id: str) -> tuple[int, int]:
-    """(memories, tokens) injected into a session's present context."""
+    """Returns (memories, tokens) injected into a session's present context."""
     values = {"session": session_id, "since": context_since(rows, session_id)}
-    memories = rows.number(
-        "select count(distinct i.memory_id) from injections n join injection_items i on i.injection_seq = n.seq "
-        "join memories m on m.id = i.memory_id where n.session_id = :session and n.at >= :since",
-        **values,
-    )
+    sql = """select count(distinct i.memory_id) from injections n join injection_items i on i.injection_seq = n.seq
+        join memories m on m.id = i.memory_id where n.session_id = :session and n.at >= :since"""
+    memories = rows.number(sql, **values)
     tokens = "select sum(tokens) from injections where session_id = :session and at >= :since"
     return memories, rows.number(tokens, **values)
 
 
 def is_injected(rows: Rows, session_id: str, memory_id: str) -> bool:
     """Whether a memory was ever injected into a session."""
-    sql = (
-        "select 1 from injection_items i join injections n on n.seq = i.injection_seq "
-        "where n.session_id = :session and i.memory_id = :memory limit 1"
-    )
+    sql = """select 1 from injection_items i
+        join injections n on n.seq = i.injection_seq where n.session_id = :session and i.memory_id = :memory limit 1"""
     return rows.exists(sql, session=session_id, memory=memory_id)

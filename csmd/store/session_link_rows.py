@@ -31,52 +31,45 @@ class LinkRow(NamedTuple):
 
 
 def sessions_to_compare(rows: Rows, *, limit: int) -> list[Behind]:
-    """The sessions whose last digest is not yet compared, oldest first."""
-    sql = (
-        "select s.seq, s.project_seq, d.seq from digests d join sessions s on s.seq = d.session_seq "
-        "left join cursors c on c.stage = 'self' and c.subject = cast(s.seq as text) "
-        "where d.seq > coalesce(c.position, 0) and d.version = (select max(o.version) from digests o "
-        "where o.session_seq = d.session_seq) order by s.started_at, s.seq limit :limit"
-    )
+    """Returns the sessions whose last digest is not yet compared, oldest first."""
+    sql = """select s.seq, s.project_seq, d.seq from digests d join sessions s on s.seq = d.session_seq
+        left join cursors c on c.stage = 'self' and c.subject = cast(s.seq as text)
+        where d.seq > coalesce(c.position, 0) and d.version = (select max(o.version)
+        from digests o where o.session_seq = d.session_seq) order by s.started_at, s.seq limit :limit"""
     return rows.read(Behind, sql, limit=limit)
 
 
 def session_starts(rows: Rows, sessions: Sequence[int]) -> list[str]:
-    """The start times of some sessions."""
+    """Returns the start times of some sessions."""
     return rows.column(f"select started_at from sessions where {in_keys('seq', sessions)}")  # noqa: S608
 
 
 def digests_of_project(rows: Rows, project: int, *, since: str, until: str) -> list[tuple[Any, ...]]:
-    """(session, id, start, end, last digest, outcome) of a project's digested sessions that began in a span."""
-    sql = (
-        "select s.seq, s.id, s.started_at, s.last_at, d.seq, d.outcome from sessions s "
-        "join digests d on d.session_seq = s.seq where s.project_seq = :project and s.started_at >= :since "
-        "and s.started_at <= :until and d.version = (select max(o.version) from digests o where o.session_seq = s.seq) "
-        "order by s.started_at, s.last_at, s.id"
-    )
+    """Returns (session, id, start, end, last digest, outcome) of a project's digested sessions that began in a span."""
+    sql = """select s.seq, s.id, s.started_at, s.last_at, d.seq, d.outcome from sessions s
+        join digests d on d.session_seq = s.seq where s.project_seq = :project and s.started_at >= :since
+        and s.started_at <= :until and d.version = (select max(o.version) from digests o where o.session_seq = s.seq)
+        order by s.started_at, s.last_at, s.id"""
     return rows.all(sql, project=project, since=since, until=until)
 
 
 def items_of(rows: Rows, digests: Sequence[int]) -> list[tuple[Any, ...]]:
-    """(digest, kind, text, uuid, state) of the items by which sessions are compared, in order."""
-    return rows.all(
-        f"select digest_seq, kind, text, uuid, state from digest_items where {in_keys('digest_seq', digests)} "  # noqa: S608
-        "and kind not in ('decision', 'correction', 'open', 'last') order by seq"
-    )
+    """Returns (digest, kind, text, uuid, state) of the items by which sessions are compared, in order."""
+    sql = f"""select digest_seq, kind, text, uuid, state from digest_items where {in_keys("digest_seq", digests)}
+        and kind not in ('decision', 'correction', 'open', 'last') order by seq"""  # noqa: S608
+    return rows.all(sql)
 
 
 def sessions_sharing_turns(rows: Rows, session_seq: int) -> list[tuple[int, str]]:
-    """(session, first shared turn) for each other conversation of a person that lists turns of this one."""
-    return rows.all(
-        "select o.session_seq, min(t.uuid) from session_turn st join session_turn o on o.turn_seq = st.turn_seq "
-        "and o.session_seq <> st.session_seq join sessions s on s.seq = o.session_seq and s.parent = '' join turns t "
-        "on t.seq = st.turn_seq where st.session_seq = :session group by o.session_seq order by o.session_seq",
-        session=session_seq,
-    )
+    """Returns (session, first shared turn) for each other conversation of a person that lists turns of this one."""
+    sql = """select o.session_seq, min(t.uuid) from session_turn st join session_turn o on o.turn_seq = st.turn_seq
+        and o.session_seq <> st.session_seq join sessions s on s.seq = o.session_seq and s.parent = '' join turns t
+        on t.seq = st.turn_seq where st.session_seq = :session group by o.session_seq order by o.session_seq"""
+    return rows.all(sql, session=session_seq)
 
 
 def stored_sessions(rows: Rows, idents: Sequence[str]) -> frozenset[str]:
-    """Those of some session ids that are stored."""
+    """Returns those of some session ids that are stored."""
     return frozenset(ident for ident in idents if rows.has("sessions", id=ident))
 
 
@@ -95,22 +88,18 @@ def replace_links(rows: Rows, to_seq: int, made: Sequence[Any], kinds: Mapping[s
 
 
 def links_of_session(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> list[LinkRow]:
-    """The links from and to a session with the other end in these projects (None: any), the surest first."""
-    sql = (
-        "select l.seq, coalesce(f.id, ''), t.id, l.rule, l.kind, l.about, l.weight, "  # noqa: S608
-        "coalesce(s.started_at, t.started_at), l.evidence from session_links l join sessions t on t.seq = l.to_seq "
-        "left join sessions f on f.seq = l.from_seq "
-        "left join sessions s on s.seq = case when l.to_seq = :session then l.from_seq else l.to_seq end "
-        "where (l.to_seq = :session or l.from_seq = :session) "
-        f"and (l.from_seq = 0 or {in_keys('s.project_seq', projects)}) order by l.weight desc, l.seq"
-    )
+    """Returns the links from and to a session with the other end in these projects (None: any), the surest first."""
+    sql = f"""select l.seq,
+        coalesce(f.id, ''), t.id, l.rule, l.kind, l.about, l.weight, coalesce(s.started_at, t.started_at), l.evidence
+        from session_links l join sessions t on t.seq = l.to_seq left join sessions f on f.seq = l.from_seq
+        left join sessions s on s.seq = case when l.to_seq = :session then l.from_seq else l.to_seq end
+        where (l.to_seq = :session or l.from_seq = :session)
+        and (l.from_seq = 0 or {in_keys("s.project_seq", projects)}) order by l.weight desc, l.seq"""  # noqa: S608
     return rows.read(LinkRow, sql, session=session_seq)
 
 
 def link_counts(rows: Rows, *, projects: Sequence[int] | None) -> dict[str, int]:
-    """The number of links of each kind to sessions of these projects (None: all)."""
-    sql = (
-        "select l.kind, count(*) from session_links l join sessions s on s.seq = l.to_seq "  # noqa: S608
-        f"where {in_keys('s.project_seq', projects)} group by l.kind order by l.kind"
-    )
+    """Returns the number of links of each kind to sessions of these projects (None: all)."""
+    sql = f"""select l.kind, count(*) from session_links l
+        join sessions s on s.seq = l.to_seq where {in_keys("s.project_seq", projects)} group by l.kind order by l.kind"""  # noqa: S608
     return dict(rows.all(sql))

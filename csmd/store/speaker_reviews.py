@@ -61,11 +61,9 @@ def recheck_turn(rows: Rows, seq: int) -> None:
 
 
 def speakers_due(rows: Rows, *, limit: int) -> list[Prompt]:
-    """The next turns whose speaker is to be reviewed."""
-    sql = (
-        "select t.seq, t.uuid, t.kind, t.text, s.parent from turns t join sessions s on s.seq = t.session_seq "
-        "where t.speaker_due = 1 order by t.seq limit :limit"
-    )
+    """Returns the next turns whose speaker is to be reviewed."""
+    sql = """select t.seq, t.uuid, t.kind, t.text, s.parent
+        from turns t join sessions s on s.seq = t.session_seq where t.speaker_due = 1 order by t.seq limit :limit"""
     return rows.read(Prompt, sql, limit=limit)
 
 
@@ -87,7 +85,7 @@ def corrected_speakers(rows: Rows, counters: Mapping[str, int]) -> dict[str, int
 
 
 def sentences_of(rows: Rows, prompt: Prompt) -> list[Sentence]:
-    """The statements chosen from a turn."""
+    """Returns the statements chosen from a turn."""
     chosen = "select seq, text, authority from statements where turn_seq = :seq order by seq"
     return rows.read(Sentence, chosen, seq=prompt.seq)
 
@@ -103,10 +101,8 @@ def drop_sentence(rows: Rows, sentence: Sentence) -> None:
 
 
 def sources_of(rows: Rows, memory: Memory) -> list[tuple[TurnKind, int, str]]:
-    """(kind, whether a sub-agent's, text) of a memory's stored source turns; kind "" for one that is gone."""
-    return rows.all(
-        "select coalesce(t.kind, ''), coalesce(s.parent, '') <> '', coalesce(t.text, '') from provenance p "
-        "left join turns t on t.uuid = p.uuid left join sessions s on s.seq = t.session_seq "
-        "where p.memory_seq = :seq and p.role <> 'beside' order by p.at, p.uuid",
-        seq=memory.seq,
-    )
+    """Returns (kind, whether a sub-agent's, text) of a memory's stored source turns; kind "" for one that is gone."""
+    sql = """select coalesce(t.kind, ''), coalesce(s.parent, '') <> '', coalesce(t.text, '')
+        from provenance p left join turns t on t.uuid = p.uuid left join sessions s on s.seq = t.session_seq
+        where p.memory_seq = :seq and p.role <> 'beside' order by p.at, p.uuid"""
+    return rows.all(sql, seq=memory.seq)

@@ -75,11 +75,11 @@ VIEWS: tuple[View, ...] = (
             "created_at": "when csmd first heard of it",
         },
         (),
-        "select p.root, p.name, p.kind, p.remote, coalesce((select w.name from main.projects w "
-        "where w.seq > 0 and w.seq = case when p.workspace_seq > 0 then p.workspace_seq else (select r.lens_seq "
-        "from main.projects r where r.lens_seq > 0 and r.root <> '' and {r.seq} and (p.root = r.root "
-        "or substr(p.root, 1, length(r.root) + 1) = r.root || '/') order by length(r.root) desc limit 1) end), ''), "
-        "p.created_at from main.projects p where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 and {p.seq}",
+        """select p.root, p.name, p.kind, p.remote, coalesce((select w.name from main.projects w where w.seq > 0
+            and w.seq = case when p.workspace_seq > 0 then p.workspace_seq else (select r.lens_seq from main.projects r
+            where r.lens_seq > 0 and r.root <> '' and {r.seq} and (p.root = r.root or substr(p.root,
+            1, length(r.root) + 1) = r.root || '/') order by length(r.root) desc limit 1) end), ''), p.created_at
+            from main.projects p where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 and {p.seq}""",
     ),
     View(
         "sessions",
@@ -99,12 +99,12 @@ VIEWS: tuple[View, ...] = (
             "output_tokens": "tokens that its model wrote",
         },
         ("sessions.project = projects.path", "sessions.parent = sessions.id"),
-        f"select s.id, {_ROOT.format('s.project_seq')}, {{session s.parent}}, s.host, s.model, s.title, s.cwd, "  # noqa: S608
-        "s.started_at, s.last_at, (select count(*) from main.session_turn n join main.turns t on t.seq = n.turn_seq "
-        "where n.session_seq = s.seq and {t.project_seq}), "
-        "(select coalesce(sum(u.input + u.cache_read + u.cache_write), 0) from main.usage u "
-        "where u.session_seq = s.seq), (select coalesce(sum(u.output), 0) from main.usage u "
-        "where u.session_seq = s.seq) from main.sessions s where s.host <> 'probe' and {s.project_seq}",
+        f"""select s.id, {_ROOT.format("s.project_seq")},
+            {{session s.parent}}, s.host, s.model, s.title, s.cwd, s.started_at, s.last_at, (select count(*)
+            from main.session_turn n join main.turns t on t.seq = n.turn_seq where n.session_seq = s.seq
+            and {{t.project_seq}}), (select coalesce(sum(u.input + u.cache_read + u.cache_write), 0)
+            from main.usage u where u.session_seq = s.seq), (select coalesce(sum(u.output), 0) from main.usage u
+            where u.session_seq = s.seq) from main.sessions s where s.host <> 'probe' and {{s.project_seq}}""",  # noqa: S608
     ),
     View(
         "turns",
@@ -120,10 +120,10 @@ VIEWS: tuple[View, ...] = (
             "tokens": "tokens that the assistant's message took, 0 for unknown",
         },
         ("turns.session = sessions.id", "turns.project = projects.path"),
-        "select t.uuid, coalesce((select s.id from main.sessions s "  # noqa: S608
-        f"where s.seq = t.session_seq and {{s.project_seq}}), ''), {_ROOT.format('t.project_seq')}, t.kind, "
-        f"t.tool_name, case when octet_length(t.text) <= {MAX_TURN_BYTES} then t.text else '' end, t.at, t.tokens "
-        "from main.turns t where t.source <> 'probe' and {t.project_seq}",
+        f"""select t.uuid, coalesce((select s.id from main.sessions s
+            where s.seq = t.session_seq and {{s.project_seq}}), ''), {_ROOT.format("t.project_seq")}, t.kind,
+            t.tool_name, case when octet_length(t.text) <= {MAX_TURN_BYTES} then t.text else '' end, t.at, t.tokens
+            from main.turns t where t.source <> 'probe' and {{t.project_seq}}""",  # noqa: S608
     ),
     View(
         "memories",
@@ -146,10 +146,10 @@ VIEWS: tuple[View, ...] = (
             "superseded_by": "the memory that replaced it, '' where it holds",
         },
         ("memories.project = projects.path", "memories.session = sessions.id", "memories.superseded_by = memories.id"),
-        f"select m.id, m.text, {_ROOT.format('m.project_seq')}, m.gate, m.category, m.type, m.tier, m.authority, "  # noqa: S608
-        "m.origin, m.confidence, m.pinned, {session m.session_id}, m.created_at, m.confirmed_at, "
-        "case when m.superseded_by <> '' and not exists (select 1 from main.memories n where n.id = m.superseded_by "
-        f"and {{n.project_seq}}) then '' else m.superseded_by end from main.memories m where {_HELD}",
+        f"""select m.id, m.text, {_ROOT.format("m.project_seq")}, m.gate, m.category, m.type, m.tier,
+            m.authority, m.origin, m.confidence, m.pinned, {{session m.session_id}}, m.created_at, m.confirmed_at,
+            case when m.superseded_by <> '' and not exists (select 1 from main.memories n where n.id = m.superseded_by
+            and {{n.project_seq}}) then '' else m.superseded_by end from main.memories m where {_HELD}""",  # noqa: S608
     ),
     View(
         "sources",
@@ -162,9 +162,9 @@ VIEWS: tuple[View, ...] = (
             "role": "states or confirms; beside, midway for other parts of the exchange",
         },
         ("sources.memory = memories.id", "sources.turn = turns.id", "sources.session = sessions.id"),
-        f"select m.id, v.uuid, {{session v.session_id}}, v.at, v.role from main.provenance v join main.memories m "  # noqa: S608
-        f"on m.seq = v.memory_seq where {_HELD} and not exists (select 1 from main.turns t where t.uuid = v.uuid "
-        "and not {t.project_seq})",
+        f"""select m.id, v.uuid, {{session v.session_id}}, v.at, v.role
+            from main.provenance v join main.memories m on m.seq = v.memory_seq
+            where {_HELD} and not exists (select 1 from main.turns t where t.uuid = v.uuid and not {{t.project_seq}})""",  # noqa: S608
     ),
     View(
         "links",
@@ -177,9 +177,9 @@ VIEWS: tuple[View, ...] = (
             "created_at": "since when",
         },
         ("links.from_memory = memories.id", "links.to_memory = memories.id"),
-        "select m.id, n.id, l.relationship, l.weight, l.created_at from main.links l join main.memories m "  # noqa: S608
-        "on m.seq = l.from_seq join main.memories n on n.seq = l.to_seq "
-        f"where {_HELD} and n.twin_of = 0 and {{n.project_seq}}",
+        f"""select m.id, n.id, l.relationship, l.weight, l.created_at
+            from main.links l join main.memories m on m.seq = l.from_seq
+            join main.memories n on n.seq = l.to_seq where {_HELD} and n.twin_of = 0 and {{n.project_seq}}""",  # noqa: S608
     ),
     View(
         "topics",
@@ -191,8 +191,9 @@ VIEWS: tuple[View, ...] = (
             "by_whom": "who says so: rule (csmd itself), person or assistant",
         },
         ("topics.memory = memories.id",),
-        "select o.name, m.id, x.weight, x.by_whom from main.memory_topics x join main.topics o on o.seq = x.topic_seq "  # noqa: S608
-        f"join main.memories m on m.seq = x.memory_seq where x.weight > 0 and {_HELD} and {{o.project_seq}}",
+        f"""select o.name, m.id, x.weight, x.by_whom
+            from main.memory_topics x join main.topics o on o.seq = x.topic_seq
+            join main.memories m on m.seq = x.memory_seq where x.weight > 0 and {_HELD} and {{o.project_seq}}""",  # noqa: S608
     ),
     View(
         "digests",
@@ -209,9 +210,9 @@ VIEWS: tuple[View, ...] = (
             "tokens": "tokens of its turns",
         },
         ("digests.session = sessions.id", "digests.project = projects.path"),
-        f"select s.id, {_ROOT.format('s.project_seq')}, d.version, d.at, d.outcome, d.text, d.prompts, d.calls, "  # noqa: S608
-        "d.tokens "
-        "from main.digests d join main.sessions s on s.seq = d.session_seq where s.host <> 'probe' and {s.project_seq}",
+        f"""select s.id, {_ROOT.format("s.project_seq")},
+            d.version, d.at, d.outcome, d.text, d.prompts, d.calls, d.tokens from main.digests d
+            join main.sessions s on s.seq = d.session_seq where s.host <> 'probe' and {{s.project_seq}}""",  # noqa: S608
     ),
     View(
         "errors",
@@ -228,11 +229,11 @@ VIEWS: tuple[View, ...] = (
             "mended_at": "when the command went well again after that, '' for not yet",
         },
         ("errors.turn = turns.id", "errors.session = sessions.id", "errors.project = projects.path"),
-        "select e.fingerprint, e.command, e.exit_code, e.message, coalesce((select s.id from main.sessions s "  # noqa: S608
-        f"where s.seq = x.session_seq and {{s.project_seq}}), ''), {_ROOT.format('t.project_seq')}, t.uuid, x.at, "
-        "coalesce((select min(f.at) from main.error_fixes f join main.turns r on r.seq = f.turn_seq "
-        "where f.error_seq = x.error_seq and f.at >= x.at and {r.project_seq}), '') from main.error_seen x "
-        "join main.errors e on e.seq = x.error_seq join main.turns t on t.seq = x.turn_seq where {t.project_seq}",
+        f"""select e.fingerprint, e.command, e.exit_code, e.message, coalesce((select s.id from main.sessions s
+            where s.seq = x.session_seq and {{s.project_seq}}), ''), {_ROOT.format("t.project_seq")},
+            t.uuid, x.at, coalesce((select min(f.at) from main.error_fixes f join main.turns r on r.seq = f.turn_seq
+            where f.error_seq = x.error_seq and f.at >= x.at and {{r.project_seq}}), '') from main.error_seen x
+            join main.errors e on e.seq = x.error_seq join main.turns t on t.seq = x.turn_seq where {{t.project_seq}}""",  # noqa: S608
     ),
     View(
         "receipts",
@@ -249,9 +250,9 @@ VIEWS: tuple[View, ...] = (
             "used": "1 where the session made use of it, 0 where not, null while unknown",
         },
         ("receipts.session = sessions.id", "receipts.memory = memories.id", "receipts.project = projects.path"),
-        f"select i.id, {{session i.session_id}}, {_ROOT.format('i.project_seq')}, i.event, i.at, i.tokens, "  # noqa: S608
-        "m.id, x.reason, x.used from main.injections i join main.injection_items x on x.injection_seq = i.seq "
-        f"left join main.memories m on m.id = x.memory_id and {_HELD} where {{i.project_seq}}",
+        f"""select i.id, {{session i.session_id}}, {_ROOT.format("i.project_seq")}, i.event, i.at, i.tokens,
+            m.id, x.reason, x.used from main.injections i join main.injection_items x on x.injection_seq = i.seq
+            left join main.memories m on m.id = x.memory_id and {_HELD} where {{i.project_seq}}""",  # noqa: S608
     ),
 )
 VIEW_NAMES = frozenset(view.name for view in VIEWS)
@@ -311,7 +312,7 @@ def answer(
 
 
 def read_sample(path: Path, view: View, *, places: Sequence[int] | None, limit: int) -> Answer:
-    """The first rows of a view for these projects."""
+    """Returns the first rows of a view for these projects."""
     return answer(path, f"select * from {view.name}", places=places, limit=limit)  # noqa: S608
 
 
@@ -368,7 +369,7 @@ class _Guard:
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """Turns SQLite's errors into BadInput or TooLarge, and those of the file into a StoreError."""
+        """Translates SQLite's errors into BadInput or TooLarge, and errors of the file into StoreError."""
         try:
             yield
         except (apsw.InterruptError, apsw.TooBigError, apsw.NoMemError) as error:
@@ -382,7 +383,7 @@ class _Guard:
 
 
 def _compile_one(statement: str, guard: _Guard) -> str:
-    """The only statement of a text, compiled with the views' names alone; raises BadInput for none and for several."""
+    """Returns the only statement of a text, compiled with the views' names alone; raises BadInput unless it is one."""
     connection = apsw.Connection(":memory:")
     try:
         for view in VIEWS:
@@ -406,7 +407,7 @@ def _compile_one(statement: str, guard: _Guard) -> str:
 
 
 def _compile(connection: apsw.Connection, statements: str) -> tuple[str, bool | None]:
-    """(the first statement, whether it is an EXPLAIN; None if it does nothing)."""
+    """Returns (the first statement, whether it is an EXPLAIN; None if it does nothing)."""
     compiled: list[tuple[str, bool | None]] = []
 
     def trace(cursor: apsw.Cursor, sql: str, _: object) -> bool:
@@ -421,7 +422,7 @@ def _compile(connection: apsw.Connection, statements: str) -> tuple[str, bool | 
 
 @contextmanager
 def _open(path: Path, places: Sequence[int] | None) -> Iterator[apsw.Connection]:
-    """A read-only connection of its own with the views for these projects."""
+    """Returns a read-only connection of its own with the views for these projects."""
     connection = connect(path, readonly=True)
     try:
         for view in VIEWS:
@@ -433,22 +434,20 @@ def _open(path: Path, places: Sequence[int] | None) -> Iterator[apsw.Connection]
 
 
 def _limit_view(places: Sequence[int] | None, sql: str) -> str:
-    """The SELECT of a view for these projects; if nothing is hidden, plain columns, so that indexes are used."""
+    """Returns the SELECT of a view for these projects, with plain columns if nothing is hidden, to use indexes."""
 
     def session(column: re.Match[str]) -> str:
         if places is None:
             return column[1]
-        return (
-            f"case when exists (select 1 from main.sessions hidden where hidden.id = {column[1]} "  # noqa: S608
-            f"and not {{hidden.project_seq}}) then '' else {column[1]} end"
-        )
+        return f"""case when exists (select 1 from main.sessions hidden
+            where hidden.id = {column[1]} and not {{hidden.project_seq}}) then '' else {column[1]} end"""  # noqa: S608
 
     sql = re.sub(r"\{session (\w+\.\w+)\}", session, sql)
     return re.sub(r"\{(\w+\.\w+)\}", lambda column: f"({in_keys(column[1], places)})", sql)
 
 
 def _fetch(connection: apsw.Connection, statement: str, limit: int) -> Answer:
-    """The first rows of a statement, long values cut."""
+    """Returns the first rows of a statement, long values cut."""
     columns: list[str] = []
 
     def trace(cursor: apsw.Cursor, *_: object) -> bool:
@@ -468,7 +467,7 @@ def _fetch(connection: apsw.Connection, statement: str, limit: int) -> Answer:
 
 
 def _shorten_value(value: Any) -> Any:
-    """A value that JSON can hold."""
+    """Returns a value that JSON can hold."""
     if isinstance(value, bytes):
         return display.cut(f"x'{value[:MAX_VALUE_CHARACTERS].hex()}'", MAX_VALUE_CHARACTERS)
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""SQLite connections, extensions, pragmas, rows as values, deadlines.
+"""Opens SQLite connections and runs SQL with deadlines.
 
 Portable SQL is in the functions that run it; another backend would replace only this module, fulltext.py, passages.py,
 vectors.py and the migrations.
@@ -10,9 +10,8 @@ import importlib.util
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,14 +19,77 @@ import apsw
 
 from csmd import wire
 from csmd.cache import cached
-from csmd.errors import ConfigError, Damaged, DeadlineExceeded, IndexDamaged, KeyMissing, StoreError
+from csmd.errors import Damaged, DeadlineExceeded, IndexDamaged, StoreError
+from csmd.store.cipher import apply_key
+from csmd.store.row_values import row_reader
 from csmd.text import prose, search_terms
 
 BUSY_TIMEOUT_MS = 5000
 #: An interrupt between two statements stops neither, so after a deadline it is repeated at this interval.
 INTERRUPT_RETRY_S = 0.01
+#: A trigger asks twice for the passages of a turn; the answer is cached up to this length.
+MAX_CACHED_CHARACTERS = 100_000
+#: What the user can do about a damaged database.
+REPAIR_HINT = "run `csmd repair`, which rebuilds the database from readable pages, backups and transcripts"
+_DEADLINE = "a read was stopped at its deadline"
+_SPOOLED = "; new captures wait in the spool"
 Row = tuple[Any, ...]
 T = TypeVar("T")
+
+
+class ErrorHint(NamedTuple):
+    """A class of SQLite's errors, what follows from it, and what the user can do."""
+
+    kind: type[Exception]
+    consequence: str
+    hint: str
+
+
+ERROR_HINTS: tuple[ErrorHint, ...] = (
+    ErrorHint(apsw.FullError, _SPOOLED, "free some space on that disk"),
+    ErrorHint(apsw.ReadOnlyError, _SPOOLED, "make that directory writable"),
+    ErrorHint(apsw.CantOpenError, "", "check that the directory exists and belongs to you"),
+    ErrorHint(
+        apsw.BusyError,
+        "; another program has it open",
+        "close that program; only the csmd daemon may open the database",
+    ),
+    ErrorHint(apsw.IOError, _SPOOLED, "check the disk's health and space"),
+)
+
+
+def _build_index_text(*values: Any) -> str:
+    text, written_at = values  # a damaged row may hold something else than text
+    return search_terms.build_index_text(text, str(written_at)) if isinstance(text, str) else ""
+
+
+def _find_passages(*values: Any) -> str:
+    (text,) = values
+    if not isinstance(text, str):
+        return "[]"
+    return _dump_cached(text) if len(text) <= MAX_CACHED_CHARACTERS else _dump_passages(text)
+
+
+def _dump_passages(text: str) -> str:
+    # SQLite's JSON ends a text at its first NUL; the full-text index treats a NUL as a space.
+    return wire.dumps([[start, end, text[start:end].replace("\0", " ")] for start, end in prose.find_passages(text)])
+
+
+_dump_cached = cached(1)(_dump_passages)
+
+
+def _slice_text(*values: Any) -> str:
+    text, start, end = values
+    return text[start:end] if isinstance(text, str) else ""
+
+
+#: (name, function, arguments): csmd_indexed(text, time) returns the indexed terms of a text, csmd_passages(text) its
+#: passages as JSON, csmd_slice(text, start, end) one of them.
+SQL_FUNCTIONS = (
+    ("csmd_indexed", _build_index_text, 2),
+    ("csmd_passages", _find_passages, 1),
+    ("csmd_slice", _slice_text, 3),
+)
 
 
 def vector_extension() -> str:
@@ -45,160 +107,40 @@ def connect(
 
     `immutable`: no other process has the file open, and it is read without a lock or a log. `inspect_only`: the
     connection may recover what a crash interrupted, which a read-only one cannot, but changes nothing else, not even
-    the journal mode. `vfs` names how SQLite reaches the disk; "" is the platform's own.
+    the journal mode. `vfs`: the name of an SQLite VFS; "" is the platform's own.
     """
     flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     flags |= apsw.SQLITE_OPEN_URI  # an absolute path is not parsed as a URI
-    extension = vector_extension()
-    try:  # Without `immutable` SQLite would create a log and its index next to the file.
-        place = f"{path.absolute().as_uri()}?immutable=1" if immutable else str(path)
-        connection = apsw.Connection(place, flags=flags, vfs=vfs or None)
-    except apsw.Error as error:
-        raise as_store_error(error, path) from error
+    # Without `immutable` SQLite would create a log and its index next to the file.
+    uri = f"{path.absolute().as_uri()}?immutable=1" if immutable else str(path)
+    with store_errors(path):
+        connection = apsw.Connection(uri, flags=flags, vfs=vfs or None)
     try:
-        apply_key(connection)
-        connection.enable_load_extension(True)
-        connection.load_extension(extension)
-        connection.enable_load_extension(False)
-        # The views and triggers of the full-text indexes call these: derived terms are stored only in the indexes.
-        for name, function, arguments in SQL_FUNCTIONS:
-            connection.create_scalar_function(
-                name, function, arguments, deterministic=True, flags=apsw.SQLITE_INNOCUOUS
-            )
-        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        # Small caches and no memory mapping: the daemon's memory must not grow with the database.
-        pragmas = ["foreign_keys = on", "temp_store = memory", "mmap_size = 0", "cache_size = -4096"]
-        if not readonly and not inspect_only:
-            # The background thread checkpoints: an automatic checkpoint would add its fsync to a hook's
-            # acknowledgement.
-            pragmas += ["journal_mode = wal", "synchronous = full", "fullfsync = on", "wal_autocheckpoint = 0"]
-        for pragma in pragmas:
-            connection.execute(f"pragma {pragma}").fetchall()
-    except apsw.Error as error:
-        close_quietly(connection)
-        raise as_store_error(error, path) from error
+        with store_errors(path):
+            _configure(connection, has_log=not readonly and not inspect_only)
     except StoreError:
         close_quietly(connection)
         raise
     return connection
 
 
-class Cipher(NamedTuple):
-    """The key of this process's home in SQLite's form, "" for none, and whether new databases are encrypted with it."""
-
-    key: str = ""
-    for_new: bool = False
-
-
-_cipher = Cipher()
-#: How a plain database file begins.
-_PLAIN_HEAD = b"SQLite format 3\0"
-#: Bytes 20 to 24 of an encrypted one: the cipher reserves 32 bytes of each page.
-_RESERVED = b"\x20\x40\x20\x20"
-#: How many bytes of a file tell whether it is encrypted.
-_HEAD_BYTES = 24
-
-
-def use_key(key: bytes | None, *, for_new: bool = True) -> None:
-    """Sets the key for every connection that this process opens from now on to an encrypted or new database."""
-    global _cipher
-    _cipher = Cipher() if key is None else Cipher(f"raw:{key.hex()}", for_new)
-
-
-def encrypts_new() -> bool:
-    """Whether new databases of this process are encrypted."""
-    return _cipher.for_new
-
-
-def cipher_library() -> str:
-    """The cipher that apsw was built with; "" if none."""
-    return str(getattr(apsw, "mc_version", ""))
-
-
-def require_cipher() -> None:
-    """Raises ConfigError if apsw was built without a cipher."""
-    if not cipher_library():
-        raise ConfigError(
-            "encryption needs apsw-sqlite3mc in place of apsw",
-            hint="run `pip uninstall apsw` and `pip install --force-reinstall apsw-sqlite3mc` where csmd is installed",
-        )
-
-
-def has_key(connection: apsw.Connection) -> bool:
-    """Whether a connection was given a key."""
-    return bool(connection.pragma("cipher_salt"))
-
-
-def is_encrypted_file(path: Path) -> bool:
-    """Whether a closed database is encrypted; opening one that this process has open would drop its locks."""
-    try:
-        with path.open("rb") as file:
-            return _is_encrypted(file.read(_HEAD_BYTES))
-    except OSError:
-        return False
-
-
-def _is_encrypted(head: bytes) -> bool:
-    return not head.startswith(_PLAIN_HEAD) and head[-len(_RESERVED) :] == _RESERVED
-
-
-def apply_key(connection: apsw.Connection, *, like: apsw.Connection | None = None) -> None:
-    """Gives a new connection the key if its file is encrypted, or new and to be encrypted; `like` decides if given."""
-    if not connection.filename:
-        return  # in memory
-    if like is None:
-        head = bytes(connection.read("main", 0, 0, _HEAD_BYTES)[1])
-        wanted = _is_encrypted(head) if any(head) else _cipher.for_new
-    else:
-        wanted = has_key(like)
-    if wanted and not _cipher.key:
-        raise KeyMissing("the database is encrypted, and its key is not known", hint="run `csmd encrypt status`")
-    if wanted:
-        connection.pragma("key", _cipher.key)
-
-
-def copy_into(connection: apsw.Connection, target: Path, *, encrypted: bool) -> None:
-    """Copies a database to an empty file, encrypted with this process's key or plain, whatever the source is."""
-    key = f"cipher=chacha20&key={_cipher.key}" if encrypted else "key="
-    try:
-        connection.execute("vacuum into ?", (f"{target.absolute().as_uri()}?{key}",))
-    except apsw.Error as error:  # the message may contain the key
-        raise StoreError(
-            f"{target}: the copy could not be made ({type(error).__name__})",
-            hint="run `csmd repair`, or free some space",
-        ) from None
-
-
-def _indexed(*values: Any) -> str:
-    text, at = values  # a damaged row may hold something else than text
-    return search_terms.build_index_text(text, str(at)) if isinstance(text, str) else ""
-
-
-def _passages(*values: Any) -> str:
-    (text,) = values
-    if not isinstance(text, str):
-        return "[]"
-    return _passages_of_short(text) if len(text) <= MAX_CACHED_CHARACTERS else _passages_as_json(text)
-
-
-def _passages_as_json(text: str) -> str:
-    # SQLite's JSON ends a text at its first NUL; the full-text index treats a NUL as a space.
-    return wire.dumps([[start, end, text[start:end].replace("\0", " ")] for start, end in prose.find_passages(text)])
-
-
-#: A trigger asks twice for the passages of a turn; the answer is cached up to this length.
-MAX_CACHED_CHARACTERS = 100_000
-_passages_of_short = cached(1)(_passages_as_json)
-
-
-def _slice(*values: Any) -> str:
-    text, start, end = values
-    return text[start:end] if isinstance(text, str) else ""
-
-
-#: (name, function, arguments) of what triggers, views and readers call in SQL: csmd_indexed(text, time) returns the
-#: indexed terms of a text, csmd_passages(text) its passages as JSON, csmd_slice(text, start, end) one of them.
-SQL_FUNCTIONS = (("csmd_indexed", _indexed, 2), ("csmd_passages", _passages, 1), ("csmd_slice", _slice, 3))
+def _configure(connection: apsw.Connection, *, has_log: bool) -> None:
+    """Gives a connection its key, extension, SQL functions and pragmas; `has_log`: it writes to a write-ahead log."""
+    apply_key(connection)
+    connection.enable_load_extension(True)
+    connection.load_extension(vector_extension())
+    connection.enable_load_extension(False)
+    # The views and triggers of the full-text indexes call these: derived terms are stored only in the indexes.
+    for name, function, arguments in SQL_FUNCTIONS:
+        connection.create_scalar_function(name, function, arguments, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    # Small caches and no memory mapping: the daemon's memory must not grow with the database.
+    pragmas = ["foreign_keys = on", "temp_store = memory", "mmap_size = 0", "cache_size = -4096"]
+    if has_log:
+        # The background thread checkpoints: an automatic checkpoint would add its fsync to a hook's acknowledgement.
+        pragmas += ["journal_mode = wal", "synchronous = full", "fullfsync = on", "wal_autocheckpoint = 0"]
+    for pragma in pragmas:
+        connection.execute(f"pragma {pragma}").fetchall()
 
 
 def close_quietly(connection: apsw.Connection) -> None:
@@ -217,28 +159,26 @@ def open_rows(path: Path, *, readonly: bool, vfs: str = "", inspect_only: bool =
         close_quietly(connection)
 
 
-#: What the user can do about a damaged database.
-REPAIR_HINT = "`csmd repair` brings it back from what can be read, backups and transcripts"
-_SPOOLED = "; what is captured meanwhile waits in the spool"
-#: SQLite's error -> what follows from it, and what the user can do.
-ERROR_HINTS: tuple[tuple[type[Exception], str, str], ...] = (
-    (apsw.FullError, _SPOOLED, "free some space on that disk"),
-    (apsw.ReadOnlyError, _SPOOLED, "make that directory writable"),
-    (apsw.CantOpenError, "", "check that the directory exists and belongs to you"),
-    (apsw.BusyError, "; another program has it open", "close what has it open: only the csmd daemon should"),
-    (apsw.IOError, _SPOOLED, "check the disk's health and space"),
-)
-
-
 def as_store_error(error: apsw.Error, path: Path | str = "the database") -> StoreError:
     """Translates an error of SQLite into a StoreError with a hint."""
     if isinstance(error, apsw.InterruptError):
-        return DeadlineExceeded("a read was stopped at its deadline")
+        return DeadlineExceeded(_DEADLINE)
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
-        derived = getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB
-        return (IndexDamaged if derived else Damaged)(f"{path} is damaged: {error}", hint=REPAIR_HINT)
-    fact, hint = next(((fact, hint) for kind, fact, hint in ERROR_HINTS if isinstance(error, kind)), ("", ""))
-    return StoreError(f"{path}: {error}{fact}", hint=hint)
+        is_index = getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB
+        return (IndexDamaged if is_index else Damaged)(f"{path} is damaged: {error}", hint=REPAIR_HINT)
+    for kind, consequence, hint in ERROR_HINTS:
+        if isinstance(error, kind):
+            return StoreError(f"{path}: {error}{consequence}", hint=hint)
+    return StoreError(f"{path}: {error}")
+
+
+@contextmanager
+def store_errors(path: Path | str = "the database") -> Iterator[None]:
+    """Raises the errors of SQLite in the block as StoreErrors."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise as_store_error(error, path) from error
 
 
 def in_keys(column: str, keys: Iterable[int] | None) -> str:
@@ -256,118 +196,55 @@ def listed(keys: Iterable[int]) -> str:
     return f"[{','.join(map(str, keys))}]"
 
 
-def columns(kind: type[Any], alias: str, **instead: str) -> str:
-    """Returns a class's fields as columns in order: `alias.name`, or what `instead` gives for a name."""
-    return ", ".join(instead.get(name, f"{alias}.{name}") for name in _annotations(kind))
-
-
-def _annotations(kind: type[Any]) -> dict[str, str]:
-    # a named tuple's annotations are ForwardRefs
-    return {name: str(getattr(text, "__forward_arg__", text)) for name, text in kind.__annotations__.items()}
-
-
-#: Annotation of a field -> how a column's value becomes the field's.
-_CONVERTED: Mapping[str, Callable[[Any], Any]] = {
-    "bool": bool,
-    "bool | None": lambda stored: None if stored is None else bool(stored),
-    "tuple[str, ...]": lambda stored: tuple(stored.split()),
-}
-
-
-def column_values(value: Any, *without: str) -> dict[str, Any]:
-    """Maps a value's fields, except those in `without`, to columns by name; tuples of words are joined by spaces."""
-    names, joined = _column_names(type(value), without)
-    values = {name: getattr(value, name) for name in names}
-    for name in joined:
-        values[name] = " ".join(values[name])
-    return values
-
-
-@cached(200)
-def _column_names(kind: type[Any], without: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of a class's fields that are columns, and of those the ones that are tuples of words."""
-    annotations = {name: text for name, text in _annotations(kind).items() if name not in without}
-    return tuple(annotations), tuple(name for name, text in annotations.items() if text == "tuple[str, ...]")
-
-
-@cached(200)
-def _reader(kind: type[T]) -> Callable[[Sequence[Any]], T]:
-    """Returns a function from a row, its columns a class's fields in order, to a value; last ones may be missing."""
-    annotations = _annotations(kind)
-    converted = [(place, _CONVERTED[text]) for place, text in enumerate(annotations.values()) if text in _CONVERTED]
-    names = tuple(annotations)
-    # A frozen class's __init__ takes three times as long as setting its slots, and a question reads hundreds of rows.
-    has_slots = is_dataclass(kind) and "__slots__" in vars(kind)
-    setters = [getattr(kind, name).__set__ for name in names] if has_slots else []
-
-    def read(row: Sequence[Any]) -> T:
-        values = list(row)
-        for place, convert in converted:
-            if place < len(values):
-                values[place] = convert(values[place])
-        if len(values) < len(setters) or not setters:
-            return kind(**dict(zip(names, values, strict=False)))
-        value = object.__new__(kind)
-        for put, part in zip(setters, values, strict=True):
-            put(value, part)
-        return value
-
-    return read
-
-
-def as_value(kind: type[T], row: Sequence[Any]) -> T:
-    """Returns a row as a value of a class whose fields are the row's columns, in order."""
-    return _reader(kind)(row)
-
-
 class Rows:
     """One connection: runs portable SQL with named parameters and returns rows as tuples or values."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
         self._until: float | None = None
-        #: What a read has computed and may need again, since it sees one snapshot; None in a write.
-        self.of_this_read: dict[Any, Any] | None = None
+        #: Results that a read may need again, since it sees one snapshot; None in a write.
+        self.read_cache: dict[Any, Any] | None = None
 
     def all(self, sql: str, **values: Any) -> list[Row]:
-        """Every row of the result."""
-        if self._until is not None and time.monotonic() >= self._until:
-            raise DeadlineExceeded("a read was stopped at its deadline")
+        """Returns every row of the result."""
+        if self._is_over():
+            raise DeadlineExceeded(_DEADLINE)
         try:
             return list(self.connection.execute(sql, values))
-        except apsw.SQLError as error:
-            # A vector table interrupted between two of its own reads reports only that one failed.
-            if self._until is not None and time.monotonic() >= self._until:
-                raise DeadlineExceeded("a read was stopped at its deadline") from error
-            raise as_store_error(error) from error
         except apsw.Error as error:
+            # A vector table interrupted between two of its own reads reports only that one failed.
+            if isinstance(error, apsw.SQLError) and self._is_over():
+                raise DeadlineExceeded(_DEADLINE) from error
             raise as_store_error(error) from error
 
-    def share(self, most: float, *, part: float = 0.5) -> float:
-        """Seconds that one of several reads may take: `most`, or `part` of the time until the deadline if shorter."""
-        return most if self._until is None else min(most, (self._until - time.monotonic()) * part)
+    def _is_over(self) -> bool:
+        return self._until is not None and time.monotonic() >= self._until
+
+    def limit_seconds(self, limit_s: float, *, part: float = 0.5) -> float:
+        """Returns the seconds for one of several reads: `limit_s`, or `part` of the time left if that is less."""
+        return limit_s if self._until is None else min(limit_s, (self._until - time.monotonic()) * part)
 
     def first(self, sql: str, **values: Any) -> Row | None:
-        """The first row, or None."""
+        """Returns the first row, or None."""
         rows = self.all(sql, **values)
         return rows[0] if rows else None
 
     def value(self, sql: str, **values: Any) -> Any:
-        """The first column of the first row, or None."""
+        """Returns the first column of the first row, or None."""
         row = self.first(sql, **values)
         return row[0] if row else None
 
     def key(self, sql: str, /, **values: Any) -> int | None:
-        """The first column of the first row as a row key, or None."""
+        """Returns the first column of the first row as a row key, or None."""
         key = self.value(sql, **values)
         return None if key is None else int(key)
 
     def text(self, sql: str, /, **values: Any) -> str:
-        """The first column of the first row as text; "" for no row and for null."""
+        """Returns the first column of the first row as text; "" for no row and for null."""
         return str(self.value(sql, **values) or "")
 
     def number(self, sql: str, /, **values: Any) -> int:
-        """The first column of the first row as an integer; 0 for no row and for null."""
+        """Returns the first column of the first row as an integer; 0 for no row and for null."""
         return int(self.value(sql, **values) or 0)
 
     def exists(self, sql: str, /, **values: Any) -> bool:
@@ -375,7 +252,7 @@ class Rows:
         return self.first(sql, **values) is not None
 
     def find(self, table: str, column: str, /, **values: Any) -> Any:
-        """A column of the first row whose columns have these values, or None."""
+        """Returns a column of the first row whose columns have these values, or None."""
         return self.value(_select_sql(table, column, tuple(values)), **values)
 
     def has(self, table: str, /, **values: Any) -> bool:
@@ -383,26 +260,26 @@ class Rows:
         return self.first(_select_sql(table, "1", tuple(values)), **values) is not None
 
     def column(self, sql: str, /, **values: Any) -> list[Any]:
-        """The first column of every row."""
+        """Returns the first column of every row."""
         return [row[0] for row in self.all(sql, **values)]
 
     def distinct(self, sql: str, /, **values: Any) -> frozenset[Any]:
-        """The distinct values of the first column."""
+        """Returns the distinct values of the first column."""
         return frozenset(self.column(sql, **values))
 
     def grouped(self, sql: str, /, **values: Any) -> dict[Any, list[Row]]:
-        """The rows by their first column, which is removed from each, in the result's order; [] for an unknown key."""
+        """Returns the rows, without their first column, by that column, in order; [] for an unknown key."""
         groups: dict[Any, list[Row]] = defaultdict(list)
         for key, *row in self.all(sql, **values):
             groups[key].append(tuple(row))
         return groups
 
     def read(self, kind: type[T], sql: str, /, **values: Any) -> list[T]:
-        """Every row as a value of a class whose fields are the columns, in order."""
-        return [_reader(kind)(row) for row in self.all(sql, **values)]
+        """Returns every row as a value of a class whose fields are the columns, in order."""
+        return [row_reader(kind)(row) for row in self.all(sql, **values)]
 
     def read_one(self, kind: type[T], sql: str, /, **values: Any) -> T | None:
-        """The first row as a value of a class, or None."""
+        """Returns the first row as a value of a class, or None."""
         return next(iter(self.read(kind, sql, **values)), None)
 
     def insert(self, table: str, conflict: str = "", /, **values: Any) -> bool:
@@ -430,13 +307,12 @@ class Rows:
 
     def delete(self, table: str, /, **values: Any) -> int:
         """Deletes the rows whose columns have these values and returns how many there were."""
-        where = " and ".join(f"{name} = :{name}" for name in values)
-        return self.run(f"delete from {table} where {where}", **values)  # noqa: S608
+        return self.run(f"delete from {table} where {_match_sql(tuple(values))}", **values)  # noqa: S608
 
-    def keep_newest(self, table: str, key: str, by: str, *, most: int) -> int:
-        """Deletes all but the `most` newest rows of a table by a column and returns how many were deleted."""
-        newest = f"select {key} from {table} order by {by} desc, {key} limit :most"  # noqa: S608
-        return self.run(f"delete from {table} where {key} not in ({newest})", most=most)  # noqa: S608
+    def keep_newest(self, table: str, key: str, by: str, *, limit: int) -> int:
+        """Deletes all but the `limit` newest rows of a table by a column and returns how many were deleted."""
+        newest = f"select {key} from {table} order by {by} desc, {key} limit :limit"  # noqa: S608
+        return self.run(f"delete from {table} where {key} not in ({newest})", limit=limit)  # noqa: S608
 
     def run(self, sql: str, **values: Any) -> int:
         """Runs a statement and returns how many rows it changed."""
@@ -445,14 +321,12 @@ class Rows:
 
     def many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Runs a statement once for each mapping."""
-        try:
+        with store_errors():
             self.connection.executemany(sql, rows)
-        except apsw.Error as error:
-            raise as_store_error(error) from error
 
     @contextmanager
-    def within(self, seconds: float | None) -> Iterator[None]:
-        """Stops the block after `seconds` with DeadlineExceeded; blocks nest, and the nearest deadline counts.
+    def deadline(self, seconds: float | None) -> Iterator[None]:
+        """Stops the block after `seconds` with DeadlineExceeded; blocks nest, and the earliest deadline applies.
 
         A thread interrupts the connection, because a progress handler does not stop a vector scan. It cannot interrupt
         what runs after the block.
@@ -462,53 +336,53 @@ class Rows:
             return
         if seconds <= 0:
             raise DeadlineExceeded("no time was left for this read")
-        outer, own = self._until, time.monotonic() + seconds
-        over, gate = threading.Event(), threading.Lock()
+        outer_until = self._until
+        own_until = time.monotonic() + seconds
+        is_over = threading.Event()
+        gate = threading.Lock()
 
         def watch() -> None:
             patience = seconds
-            while not over.wait(patience):
+            while not is_over.wait(patience):
                 with gate:
-                    if not over.is_set():
+                    if not is_over.is_set():
                         self.connection.interrupt()
                 patience = INTERRUPT_RETRY_S
 
-        self._until = own if outer is None else min(outer, own)
+        self._until = own_until if outer_until is None else min(outer_until, own_until)
         threading.Thread(target=watch, name="csmd-deadline", daemon=True).start()
         try:
             yield
         finally:
             with gate:
-                over.set()
-            self._until = outer
+                is_over.set()
+            self._until = outer_until
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[None]:
         """Runs the block in one transaction, which is rolled back on an error and after a read."""
-        try:
+        with store_errors():
             self.connection.execute("begin immediate" if write else "begin")
-        except apsw.Error as error:
-            raise as_store_error(error) from error
-        self.of_this_read = None if write else {}
+        self.read_cache = None if write else {}
         try:
             yield
+            with store_errors():
+                self.connection.execute("commit" if write else "rollback")
         except BaseException:
             if self.connection.in_transaction:
                 self.connection.execute("rollback")
             raise
         finally:
-            self.of_this_read = None
-        try:
-            self.connection.execute("commit" if write else "rollback")
-        except apsw.Error as error:
-            if self.connection.in_transaction:
-                self.connection.execute("rollback")
-            raise as_store_error(error) from error
+            self.read_cache = None
 
 
 @cached(200)
 def _select_sql(table: str, column: str, names: tuple[str, ...]) -> str:
-    return f"select {column} from {table} where {' and '.join(f'{name} = :{name}' for name in names)} limit 1"  # noqa: S608
+    return f"select {column} from {table} where {_match_sql(names)} limit 1"  # noqa: S608
+
+
+def _match_sql(names: tuple[str, ...]) -> str:
+    return " and ".join(f"{name} = :{name}" for name in names)
 
 
 @cached(200)
@@ -523,25 +397,24 @@ def starts_with(column: str) -> str:
 
 
 def ids_like(rows: Rows, table: str, prefix: str) -> list[str]:
-    """The ids of a table that begin with `prefix`, at most ten; none for ""."""
+    """Returns the ids of a table that begin with `prefix`, at most ten; none for ""."""
     sql = f"select id from {table} where substr(id, 1, :size) = :prefix order by id limit 10"  # noqa: S608
     return rows.column(sql, size=len(prefix), prefix=prefix) if prefix else []
 
 
 def live_bytes(rows: Rows) -> int:
-    """Bytes of the database in use; free pages inside the file do not count."""
+    """Returns bytes of the database in use; free pages inside the file do not count."""
     pages = rows.value("pragma page_count") - rows.value("pragma freelist_count")
     return int(pages * rows.value("pragma page_size"))
 
 
 def full_text_tables(rows: Rows) -> list[str]:
-    """The full-text indexes of the database."""
-    names = rows.all("select name from sqlite_schema where type = 'table' and sql like '%using fts5%' order by name")
-    return [str(name) for (name,) in names]
+    """Returns the full-text indexes of the database."""
+    return rows.column("select name from sqlite_schema where type = 'table' and sql like '%using fts5%' order by name")
 
 
 def row_counts(rows: Rows) -> dict[str, int]:
-    """The number of rows of each table, including the tables behind indexes."""
+    """Returns the number of rows of each table, including the tables behind indexes."""
     tables = rows.column("select name from sqlite_schema where type = 'table' and rootpage > 0")
     return {str(table): rows.number(f'select count(*) from "{table}"') for table in tables}  # noqa: S608
 
@@ -561,8 +434,8 @@ def cleanse(connection: apsw.Connection, folder: Path, *, patience_ms: int) -> b
     for table in full_text_tables(Rows(connection)):
         connection.execute(f"insert into {table} ({table}) values ('optimize')")  # noqa: S608
     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)  # so that the log does not hold both states
-    place = str(folder).replace("'", "''")
-    connection.execute(f"pragma temp_store_directory = '{place}'")
+    directory = str(folder).replace("'", "''")
+    connection.execute(f"pragma temp_store_directory = '{directory}'")
     connection.execute("pragma temp_store = file")
     try:
         connection.execute("vacuum")

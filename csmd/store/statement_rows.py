@@ -7,7 +7,8 @@ from typing import NamedTuple
 from csmd.conversation import StoredTurn
 from csmd.knowledge import Provenance, Statement
 from csmd.store import memories
-from csmd.store.sqlite import Rows, as_value, column_values
+from csmd.store.row_values import as_value, column_values
+from csmd.store.sqlite import Rows
 from csmd.vocabulary import Authority
 
 
@@ -20,11 +21,9 @@ def add_statement(rows: Rows, statement: Statement, turn: StoredTurn, *, session
 
 
 def list_statements_before(rows: Rows, session_seq: int, ordinal: int) -> list[tuple[str, Authority]]:
-    """The statements of a session's turns before an ordinal, with their authority, in order."""
-    sql = (
-        "select x.text, x.authority from session_turn st join statements x on x.turn_seq = st.turn_seq "
-        "where st.session_seq = :session and st.rewound = 0 and st.ordinal < :ordinal order by st.ordinal, x.seq"
-    )
+    """Returns the statements of a session's turns before an ordinal, with their authority, in order."""
+    sql = """select x.text, x.authority from session_turn st join statements x on x.turn_seq = st.turn_seq
+        where st.session_seq = :session and st.rewound = 0 and st.ordinal < :ordinal order by st.ordinal, x.seq"""
     return rows.all(sql, session=session_seq, ordinal=ordinal)
 
 
@@ -40,12 +39,10 @@ class StoredStatement(NamedTuple):
 
 
 def list_statements_after(rows: Rows, seq: int, *, limit: int) -> list[StoredStatement]:
-    """The statements past a row key, in order."""
-    sql = (
-        "select x.seq, t.uuid, s.id, x.at, x.project_seq, x.text, x.gate, x.category, x.confidence, x.authority, "
-        "x.reasons, x.also from statements x join turns t on t.seq = x.turn_seq "
-        "join sessions s on s.seq = x.session_seq where x.seq > :seq order by x.seq limit :limit"
-    )
+    """Returns the statements past a row key, in order."""
+    sql = """select x.seq, t.uuid, s.id, x.at, x.project_seq, x.text, x.gate,
+        x.category, x.confidence, x.authority, x.reasons, x.also from statements x join turns t on t.seq = x.turn_seq
+        join sessions s on s.seq = x.session_seq where x.seq > :seq order by x.seq limit :limit"""
     return [
         StoredStatement(seq, as_value(Statement, columns), uuid, session_id, at, project_seq)
         for seq, uuid, session_id, at, project_seq, *columns in rows.all(sql, seq=seq, limit=limit)
@@ -57,18 +54,14 @@ def cite_context_turn(rows: Rows, turn: StoredTurn, context: StoredTurn, *, text
     sql = "update statements set also = :uuid where turn_seq = :turn and text_hash = :hash and also = ''"
     rows.run(sql, uuid=context.uuid, turn=turn.seq, hash=text_hash)
     source = Provenance(uuid=context.uuid, session_id=context.session_id, at=context.at, role="beside")
-    sql = (
-        "select m.seq from provenance p join memories m on m.seq = p.memory_seq "
-        "where p.uuid = :uuid and m.text_hash = :hash"
-    )
+    sql = """select m.seq
+        from provenance p join memories m on m.seq = p.memory_seq where p.uuid = :uuid and m.text_hash = :hash"""
     for seq in rows.column(sql, uuid=turn.uuid, hash=text_hash):
         memories.add_provenance(rows, seq, source)
 
 
 def list_personal_turns(rows: Rows, session_seq: int) -> frozenset[str]:
-    """The turns of a session with statements about people."""
-    return rows.distinct(
-        "select distinct t.uuid from session_turn st join statements x on x.turn_seq = st.turn_seq "
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and x.gate = 'relational'",
-        session=session_seq,
-    )
+    """Returns the turns of a session with statements about people."""
+    sql = """select distinct t.uuid from session_turn st join statements x on x.turn_seq = st.turn_seq
+        join turns t on t.seq = st.turn_seq where st.session_seq = :session and x.gate = 'relational'"""
+    return rows.distinct(sql, session=session_seq)

@@ -15,16 +15,12 @@ from csmd.store.sqlite import Rows, in_keys
 from csmd.text import similarity
 
 _CLOSED = "exists (select 1 from events e where e.session_id = s.id and e.name = 'session_end' and e.at >= s.last_at)"
-_SESSION = (
-    "s.seq, s.id, p.seq, p.name, p.workspace_seq, case when p.workspace_seq = 0 then '' else (select w.name "
-    "from projects w where w.seq = p.workspace_seq) end, s.started_at, s.last_at, s.cwd, p.root"
-)
+_SESSION = """s.seq, s.id, p.seq, p.name, p.workspace_seq, case when p.workspace_seq = 0 then ''
+    else (select w.name from projects w where w.seq = p.workspace_seq) end, s.started_at, s.last_at, s.cwd, p.root"""
 #: People's sessions with their last digest, without what a day's file has of them.
-_ENDINGS = (
-    "select coalesce((select d.seq from digests d where d.session_seq = s.seq order by d.version desc limit 1), 0), "  # noqa: S608
-    f"{_SESSION}, 0, 0, '', '' from sessions s join projects p on p.seq = s.project_seq where s.parent = '' "
-    "and s.host <> 'probe' "
-)
+_ENDINGS = f"""select coalesce((select d.seq
+    from digests d where d.session_seq = s.seq order by d.version desc limit 1), 0), {_SESSION}, 0, 0, '', ''
+    from sessions s join projects p on p.seq = s.project_seq where s.parent = '' and s.host <> 'probe' """  # noqa: S608
 
 
 class Ending(NamedTuple):
@@ -63,29 +59,25 @@ class DayPart(NamedTuple):
 
 
 def endings_after(rows: Rows, *, after: int, limit: int) -> list[Ending]:
-    """The sessions whose last digest has a row key past `after`, in the order of these keys."""
-    sql = (
-        f"select d.seq, {_SESSION}, {_CLOSED}, coalesce(t.digest_seq, 0), coalesce(t.day, ''), coalesce(t.last_at, '') "  # noqa: S608
-        "from digests d join sessions s on s.seq = d.session_seq join projects p on p.seq = s.project_seq "
-        "left join told_days t on t.session_seq = s.seq and t.seq = (select max(o.seq) from told_days o "
-        "where o.session_seq = s.seq) where d.seq > :after and d.version = (select max(x.version) from digests x "
-        "where x.session_seq = s.seq) order by d.seq limit :limit"
-    )
+    """Returns the sessions whose last digest has a row key past `after`, in the order of these keys."""
+    sql = f"""select d.seq, {_SESSION}, {_CLOSED}, coalesce(t.digest_seq, 0),
+        coalesce(t.day, ''), coalesce(t.last_at, '') from digests d join sessions s on s.seq = d.session_seq
+        join projects p on p.seq = s.project_seq left join told_days t on t.session_seq = s.seq
+        and t.seq = (select max(o.seq) from told_days o where o.session_seq = s.seq) where d.seq > :after
+        and d.version = (select max(x.version) from digests x where x.session_seq = s.seq) order by d.seq limit :limit"""  # noqa: S608
     return rows.read(Ending, sql, after=after, limit=limit)
 
 
 def live_endings(rows: Rows, *, since: str, limit: int) -> list[Ending]:
-    """People's sessions with a turn since a time that the host has not ended; `digest_seq` is 0 without a digest."""
+    """Returns people's sessions with a turn since a time that their host has not ended, without digests."""
     sql = f"{_ENDINGS}and s.last_at > :since and not {_CLOSED} order by s.last_at desc, s.seq limit :limit"
     return rows.read(Ending, sql, since=since, limit=limit)
 
 
 def endings_between(rows: Rows, *, since: str, until: str, projects: Sequence[int] | None) -> list[Ending]:
-    """People's sessions of some projects (None: all) that ran between two times, by their ends."""
-    sql = (
-        f"{_ENDINGS}and s.last_at >= :since and s.started_at < :until and {in_keys('s.project_seq', projects)} "
-        "order by s.last_at, s.seq"
-    )
+    """Returns people's sessions of some projects (None: all) that ran between two times, by their ends."""
+    sql = f"""{_ENDINGS}and s.last_at >= :since and s.started_at < :until and {in_keys("s.project_seq", projects)}
+        order by s.last_at, s.seq"""
     return rows.read(Ending, sql, since=since, until=until)
 
 
@@ -100,13 +92,11 @@ def note_day(rows: Rows, ending: Ending, *, day: str, as_of: tuple[int, str]) ->
 
 
 def days_due(rows: Rows, what: Literal["move", "leave", "again"], *, limit: int) -> list[DayPart]:
-    """The parts to move to another workspace, to remove from their file, or to search for what was forgotten."""
-    sql = (
-        "select t.seq, s.id, t.day, coalesce(a.name, ''), coalesce(b.name, ''), p.workspace_seq from told_days t "
-        "join sessions s on s.seq = t.session_seq join projects p on p.seq = s.project_seq left join projects a "
-        "on a.seq = t.workspace_seq and a.seq > 0 left join projects b on b.seq = p.workspace_seq and b.seq > 0 "
-        "where t.due = :what and t.due <> '' order by t.seq limit :limit"
-    )
+    """Returns the parts to move to another workspace, to remove from their file, or to search again."""
+    sql = """select t.seq, s.id, t.day, coalesce(a.name, ''), coalesce(b.name, ''), p.workspace_seq
+        from told_days t join sessions s on s.seq = t.session_seq join projects p on p.seq = s.project_seq
+        left join projects a on a.seq = t.workspace_seq and a.seq > 0 left join projects b on b.seq = p.workspace_seq
+        and b.seq > 0 where t.due = :what and t.due <> '' order by t.seq limit :limit"""
     return rows.read(DayPart, sql, what=what, limit=limit)
 
 
@@ -135,15 +125,13 @@ def session_forgets(rows: Rows, ident: str, *, key: bytes) -> Callable[[str], bo
     """
     began = rows.text("select started_at from sessions where id = :id", id=ident)
     places = rows.column(
-        "select project_seq from sessions where id = :id union select t.project_seq from sessions s "
-        "join session_turn st on st.session_seq = s.seq join turns t on t.seq = st.turn_seq where s.id = :id",
+        """select project_seq from sessions where id = :id union select t.project_seq from sessions s
+            join session_turn st on st.session_seq = s.seq join turns t on t.seq = st.turn_seq where s.id = :id""",
         id=ident,
     ) or [0]
-    stated = rows.all(
-        "select distinct m.text, m.project_seq, m.at from sessions s join session_turn st on st.session_seq = s.seq "
-        "join statements m on m.turn_seq = st.turn_seq where s.id = :id and m.authority = 'user'",
-        id=ident,
-    )
+    sql = """select distinct m.text, m.project_seq, m.at from sessions s join session_turn st on st.session_seq = s.seq
+        join statements m on m.turn_seq = st.turn_seq where s.id = :id and m.authority = 'user'"""
+    stated = rows.all(sql, id=ident)
 
     def is_forgotten(text: str) -> bool:
         forgotten_by = partial(tombstones.is_forgotten, rows, text, key=key)
@@ -158,12 +146,10 @@ def session_forgets(rows: Rows, ident: str, *, key: bytes) -> Callable[[str], bo
 
 
 def digest_texts(rows: Rows, ident: str) -> list[str]:
-    """The goals and open points in a session's digests, of every version."""
-    return rows.column(
-        "select distinct i.text from sessions s join digests d on d.session_seq = s.seq "
-        "join digest_items i on i.digest_seq = d.seq where s.id = :id and i.kind in ('goal', 'open')",
-        id=ident,
-    )
+    """Returns the goals and open points in a session's digests, of every version."""
+    sql = """select distinct i.text from sessions s join digests d on d.session_seq = s.seq
+        join digest_items i on i.digest_seq = d.seq where s.id = :id and i.kind in ('goal', 'open')"""
+    return rows.column(sql, id=ident)
 
 
 def move_days(rows: Rows, parts: Sequence[DayPart]) -> None:
@@ -199,8 +185,6 @@ def _drop_images(rows: Rows, day: str) -> None:
 
 def mark_days_moved(rows: Rows, project: int) -> None:
     """Marks the parts about a project's sessions, whose workspace changed."""
-    rows.run(
-        "update told_days set due = 'move' where due in ('', 'again') and session_seq in "
-        "(select s.seq from sessions s where s.project_seq = :project)",
-        project=project,
-    )
+    sql = """update told_days set due = 'move'
+        where due in ('', 'again') and session_seq in (select s.seq from sessions s where s.project_seq = :project)"""
+    rows.run(sql, project=project)

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from csmd.store import candidates, tombstones
 from csmd.store.page_lines import remove_lines
-from csmd.store.sqlite import Rows, column_values, columns, in_keys
+from csmd.store.row_values import column_values, columns
+from csmd.store.sqlite import Rows, in_keys
 from csmd.store.tombstones import ROWS_PER_PASS
 from csmd.text import markdown, tokens
 
@@ -45,7 +46,7 @@ class Call(NamedTuple):
 
 
 def read_pages(rows: Rows) -> dict[str, PageRow]:
-    """Every page by its path below the memory directory."""
+    """Returns every page by its path below the memory directory."""
     page_rows = rows.read(PageRow, f"select {columns(PageRow, 'p')} from pages p order by p.path")  # noqa: S608
     return {page.path: page for page in page_rows}
 
@@ -61,31 +62,27 @@ def remove_page(rows: Rows, path: str) -> None:
 
 
 def page_scopes(rows: Rows) -> list[tuple[int, str, str, str, bool]]:
-    """(row, key, name, root, whether in a workspace) of what may have a page: everywhere, projects, workspaces."""
-    return rows.all(
-        "select seq, key, name, root, workspace_seq > 0 or kind = 'workspace' from projects where merged_into = 0 "
-        "order by seq"
-    )
+    """Returns (row, key, name, root, whether in a workspace) of everywhere, the projects and the workspaces."""
+    sql = """select seq, key, name, root, workspace_seq > 0 or kind = 'workspace'
+        from projects where merged_into = 0 order by seq"""
+    return rows.all(sql)
 
 
 def questioned_lines(rows: Rows, projects: Sequence[int] | None = None) -> list[tuple[str, str]]:
-    """(memory, page) of the lines that were removed from pages and about which a person is asked, in order."""
-    fingerprints = rows.column(
-        "select t.fingerprint from candidates t where t.source = 'page' and t.kind = 'stale' "  # noqa: S608
-        f"and t.status in ('open', 'needs_review') and {in_keys('t.project_seq', projects)} order by t.seq"
-    )
+    """Returns (memory, page) of the lines that were removed from pages and about which a person is asked, in order."""
+    sql = f"""select t.fingerprint from candidates t where t.source = 'page' and t.kind = 'stale'
+        and t.status in ('open', 'needs_review') and {in_keys("t.project_seq", projects)} order by t.seq"""  # noqa: S608
+    fingerprints = rows.column(sql)
     return [(ident, path) for ident, _, path in (fingerprint.partition(" ") for fingerprint in fingerprints)]
 
 
 def calls_naming(rows: Rows, names: Iterable[str], *, inside: str, since: str) -> list[Call]:
-    """The tool calls since a time with one of `names` in their input or made `inside` a directory, the latest first."""
-    sql = (
-        "select t.uuid, s.id, t.at, t.tool_name, t.text, coalesce(d.path, s.cwd) from turns t "
-        "join sessions s on s.seq = t.session_seq left join directories d on d.seq = t.directory_seq "
-        "where t.kind in ('tool_call', 'tool_result') and t.gone = 0 and t.kind = 'tool_call' and t.at > :since "
-        "and (t.text like '%' || cast(:name as text) || '%' "
-        "or coalesce(d.path, s.cwd) like cast(:inside as text) || '%') order by t.at desc limit :most"
-    )
+    """Returns tool calls since a time that name one of `names` or ran `inside` a directory, the latest first."""
+    sql = """select t.uuid, s.id, t.at, t.tool_name, t.text, coalesce(d.path, s.cwd)
+        from turns t join sessions s on s.seq = t.session_seq
+        left join directories d on d.seq = t.directory_seq where t.kind in ('tool_call', 'tool_result')
+        and t.gone = 0 and t.kind = 'tool_call' and t.at > :since and (t.text like '%' || cast(:name as text) || '%'
+        or coalesce(d.path, s.cwd) like cast(:inside as text) || '%') order by t.at desc limit :most"""
     calls = [
         call for name in names for call in rows.read(Call, sql, since=since, name=name, inside=inside, most=MAX_CALLS)
     ]
@@ -93,19 +90,19 @@ def calls_naming(rows: Rows, names: Iterable[str], *, inside: str, since: str) -
 
 
 def content_stamp(rows: Rows) -> tuple[object, ...]:
-    """A value that changes whenever the memories, links, walls or questions behind the pages change."""
+    """Returns a value that changes whenever the memories, links, walls or questions behind the pages change."""
     return (
         rows.first("select count(*), coalesce(max(seq), 0), coalesce(sum(version), 0) from memories"),
         rows.value("select count(*) from tombstones"),
         rows.all("select seq, name, root, workspace_seq, merged_into from projects order by seq"),
         rows.first(
-            "select count(*), coalesce(sum(memory_seq * topic_seq), 0), coalesce(sum(memory_seq * weight), 0) "
-            "from memory_topics"
+            """select count(*), coalesce(sum(memory_seq * topic_seq), 0), coalesce(sum(memory_seq * weight), 0)
+                from memory_topics"""
         ),
         rows.first("select count(*), coalesce(max(seq), 0) from symptoms"),
         rows.all(
-            "select status, count(*), max(seq), sum(version) from candidates where source = :page group by status "
-            "order by status",
+            """select status, count(*), max(seq), sum(version)
+                from candidates where source = :page group by status order by status""",
             page=candidates.PAGE,
         ),
     )
@@ -115,12 +112,12 @@ def content_stamp(rows: Rows) -> tuple[object, ...]:
 
 
 def missing_memories(rows: Rows, ids: Sequence[str]) -> frozenset[str]:
-    """Those of these ids that no memory has."""
+    """Returns those of these ids that no memory has."""
     return frozenset(ident for ident in ids if not rows.has("memories", id=ident))
 
 
 def page_project(rows: Rows, path: str) -> int | None:
-    """The row of the project or workspace of a page or of a file next to it, 0 for everywhere.
+    """Returns the row of the project or workspace of a page or of a file next to it, 0 for everywhere.
 
     None for a page of several projects, such as a theme's.
     """
@@ -152,7 +149,7 @@ def without_forgotten(rows: Rows, page: str, *, path: str, key: bytes) -> tuple[
 
 
 def purge_pages(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """A pass of a purge over the recorded text of the pages."""
+    """Returns a pass of a purge over the recorded text of the pages."""
     del key
     sql = "select seq, text, also from pages where seq > :after order by seq limit :limit"
     stored = rows.all(sql, after=after, limit=ROWS_PER_PASS)
@@ -168,6 +165,6 @@ def purge_pages(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 
 
 def projects_of_memories(rows: Rows, idents: Iterable[str]) -> frozenset[int]:
-    """The projects of some memories, by id."""
+    """Returns the projects of some memories, by id."""
     seqs = (rows.column("select project_seq from memories where id = :id", id=ident) for ident in idents)
     return frozenset(seq for of_memory in seqs for seq in of_memory)

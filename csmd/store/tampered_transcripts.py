@@ -26,15 +26,13 @@ def is_tampered(rows: Rows, name: str) -> bool:
 
 
 def _sessions_read_since(rows: Rows, name: str, at: str) -> list[tuple[int, str]]:
-    """(row key, id) of the sessions whose transcript has this file name and was read after a time.
+    """Returns (row key, id) of the sessions whose transcript has this file name and was read after a time.
 
     SQLite compares the names: hashing twenty thousand of them would block the writer for longer than a hook waits.
     """
-    sql = (
-        "select s.seq, s.id from sessions s where (substr(s.path, length(s.path) - length(:tail) + 1) = :tail "
-        "or s.path like '%' || :inside || '%') "
-        "and exists (select 1 from files f where f.path = s.path and f.read_at > :at)"
-    )
+    sql = """select s.seq, s.id from sessions s
+        where (substr(s.path, length(s.path) - length(:tail) + 1) = :tail or s.path like '%' || :inside || '%')
+        and exists (select 1 from files f where f.path = s.path and f.read_at > :at)"""
     return rows.all(sql, tail=f"/{name}", inside=f"/{name}/", at=at)
 
 

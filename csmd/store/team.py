@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from csmd.store import memories, memory_deletion
-from csmd.store.sqlite import Rows, column_values, columns
+from csmd.store.row_values import column_values, columns
+from csmd.store.sqlite import Rows
 
 #: `readers` of a share for everybody on the server.
 EVERYBODY = "*"
@@ -70,14 +71,12 @@ class Place(NamedTuple):
 
 _TEAM = columns(TeamRow, "t")
 _PLACE = columns(Place, "p")
-_SHARE = (
-    "select s.project_seq, s.name, s.readers, coalesce(w.name, '') from team_shares s "
-    "join projects p on p.seq = s.project_seq left join projects w on w.seq = p.workspace_seq and w.seq > 0"
-)
+_SHARE = """select s.project_seq, s.name, s.readers, coalesce(w.name, '') from team_shares s
+    join projects p on p.seq = s.project_seq left join projects w on w.seq = p.workspace_seq and w.seq > 0"""
 
 
 def find_team(rows: Rows) -> TeamRow | None:
-    """The joined server, or None."""
+    """Returns the joined server, or None."""
     return rows.read_one(TeamRow, f"select {_TEAM} from team t")  # noqa: S608
 
 
@@ -106,10 +105,8 @@ def record_reached(rows: Rows, *, epoch: str, at: str) -> None:
 
 def record_failure(rows: Rows, failure: str, *, at: str) -> None:
     """Records that the server did not answer, and since when."""
-    sql = (
-        "update team "
-        "set failure = :failure, failing_since = case when failing_since = '' then :at else failing_since end"
-    )
+    sql = """update team set failure = :failure,
+        failing_since = case when failing_since = '' then :at else failing_since end"""
     rows.run(sql, failure=failure, at=at)
 
 
@@ -117,17 +114,17 @@ def record_failure(rows: Rows, failure: str, *, at: str) -> None:
 
 
 def list_shares(rows: Rows) -> list[Share]:
-    """The shared projects by name."""
+    """Returns the shared projects by name."""
     return rows.read(Share, f"{_SHARE} order by s.name")
 
 
 def names_for_team(rows: Rows) -> frozenset[str]:
-    """The names that the team may know the projects here by: names of shares, and remotes."""
+    """Returns the names that the team may know the projects here by: names of shares, and remotes."""
     return rows.distinct("select name from team_shares union select remote from projects where remote <> ''")
 
 
 def find_remote(rows: Rows, project: int) -> str:
-    """The remote of a project, by which colleagues know it; "" if there is none."""
+    """Returns the remote of a project, by which colleagues know it; "" if there is none."""
     return rows.text("select remote from projects where seq = :seq", seq=project)
 
 
@@ -149,14 +146,10 @@ def unshare_project(rows: Rows, project: int) -> str:
 def queue_project(rows: Rows, share: Share) -> None:
     """Queues everything shared of a project."""
     _queue(rows, PROJECT, share.name)
-    memory_ids = (
-        "select id from memories where project_seq = :project and twin_of = 0 "
-        "and seq not in (select memory_seq from team_memories) order by seq"
-    )
-    sessions = (
-        "select s.id from sessions s where s.project_seq = :project and exists "
-        "(select 1 from digests d where d.session_seq = s.seq)"
-    )
+    memory_ids = """select id from memories where project_seq = :project
+        and twin_of = 0 and seq not in (select memory_seq from team_memories) order by seq"""
+    sessions = """select s.id
+        from sessions s where s.project_seq = :project and exists (select 1 from digests d where d.session_seq = s.seq)"""
     for kind, sql in ((MEMORY, memory_ids), (DIGEST, sessions)):
         for ident in rows.column(sql, project=share.project_seq):
             _queue(rows, kind, ident)
@@ -171,13 +164,13 @@ def _queue(rows: Rows, kind: str, ident: str) -> None:
 
 
 def list_waiting(rows: Rows, *, limit: int) -> list[Waiting]:
-    """The rows that wait to be sent, projects before their contents."""
+    """Returns the rows that wait to be sent, projects before their contents."""
     sql = "select kind, id, changes from team_outbox order by kind desc, id limit :limit"
     return rows.read(Waiting, sql, limit=limit)
 
 
 def count_waiting(rows: Rows) -> int:
-    """The number of rows that wait to be sent."""
+    """Returns the number of rows that wait to be sent."""
     return rows.number("select count(*) from team_outbox")
 
 
@@ -205,13 +198,10 @@ class SharedSession(NamedTuple):
 
 
 def find_shared_memory(rows: Rows, ident: str) -> SharedMemory | None:
-    """One's own memory in a shared project; None for any other."""
-    return rows.read_one(
-        SharedMemory,
-        "select m.seq, m.project_seq from memories m join team_shares s on s.project_seq = m.project_seq "
-        "where m.id = :id and m.twin_of = 0 and m.seq not in (select memory_seq from team_memories)",
-        id=ident,
-    )
+    """Returns the user's own memory in a shared project; None for any other memory."""
+    sql = """select m.seq, m.project_seq from memories m join team_shares s on s.project_seq = m.project_seq
+        where m.id = :id and m.twin_of = 0 and m.seq not in (select memory_seq from team_memories)"""
+    return rows.read_one(SharedMemory, sql, id=ident)
 
 
 def is_colleagues(rows: Rows, ident: str) -> bool:
@@ -221,34 +211,29 @@ def is_colleagues(rows: Rows, ident: str) -> bool:
 
 
 def find_shared_session(rows: Rows, ident: str) -> SharedSession | None:
-    """A session of a shared project; None for any other."""
-    return rows.read_one(
-        SharedSession,
-        "select n.seq, n.project_seq, n.parent, n.host, n.last_at from sessions n "
-        "join team_shares s on s.project_seq = n.project_seq where n.id = :id",
-        id=ident,
-    )
+    """Returns a session of a shared project; None for any other."""
+    sql = """select n.seq, n.project_seq, n.parent, n.host, n.last_at
+        from sessions n join team_shares s on s.project_seq = n.project_seq where n.id = :id"""
+    return rows.read_one(SharedSession, sql, id=ident)
 
 
 # --- colleagues' memories
 
 
 def list_places(rows: Rows) -> list[Place]:
-    """The colleagues' projects that are received here."""
+    """Returns the colleagues' projects that are received here."""
     return rows.read(Place, f"select {_PLACE} from team_places p order by p.seq")  # noqa: S608
 
 
 def find_project(rows: Rows, name: str, *, workspace: str) -> int | None:
-    """The row of the project that the team knows by a name: one shared by it, or the only one with this remote.
+    """Returns the row of the project that the team knows by a name: one shared by it, or the only one with this remote.
 
     A project in a workspace there matches only a project in the same workspace here.
     """
-    sql = (
-        "select p.seq from projects p left join team_shares s on s.project_seq = p.seq and s.name = :name "
-        "left join projects w on w.seq = p.workspace_seq and w.seq > 0 "
-        "where p.merged_into = 0 and p.part_of = 0 and p.kind <> 'workspace' and (s.name = :name or p.remote = :name) "
-        "and (:wall = '' or coalesce(w.name, '') = :wall) order by case when s.name = :name then 0 else 1 end, p.seq"
-    )
+    sql = """select p.seq from projects p left join team_shares s on s.project_seq = p.seq and s.name = :name
+        left join projects w on w.seq = p.workspace_seq and w.seq > 0
+        where p.merged_into = 0 and p.part_of = 0 and p.kind <> 'workspace' and (s.name = :name or p.remote = :name)
+        and (:wall = '' or coalesce(w.name, '') = :wall) order by case when s.name = :name then 0 else 1 end, p.seq"""
     seqs = rows.column(sql, name=name, wall=workspace)
     is_shared = bool(seqs) and rows.has("team_shares", project_seq=seqs[0])
     return int(seqs[0]) if seqs and (is_shared or len(seqs) == 1) else None
@@ -270,7 +255,7 @@ def delete_place(rows: Rows, place: Place) -> None:
 
 
 def find_memory(rows: Rows, place: Place, remote_id: str) -> int | None:
-    """The row here of a colleague's memory by its id there."""
+    """Returns the row here of a colleague's memory by its id there."""
     sql = "select memory_seq from team_memories where place_seq = :place and remote_id = :id"
     return rows.key(sql, place=place.seq, id=remote_id)
 
@@ -288,8 +273,7 @@ def record_author(rows: Rows, place: Place, seq: int, remote_id: str) -> None:
 
 
 def count_received(rows: Rows) -> list[tuple[str, int, int]]:
-    """(author, project, memories) of colleagues' projects."""
-    return rows.all(
-        "select p.author, p.project_seq, count(t.memory_seq) from team_places p "
-        "left join team_memories t on t.place_seq = p.seq group by p.author, p.project_seq order by 1, 2"
-    )
+    """Returns (author, project, memories) of colleagues' projects."""
+    sql = """select p.author, p.project_seq, count(t.memory_seq) from team_places p
+        left join team_memories t on t.place_seq = p.seq group by p.author, p.project_seq order by 1, 2"""
+    return rows.all(sql)

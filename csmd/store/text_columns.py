@@ -57,7 +57,7 @@ TURN_KEY_COLUMNS = {"turns": "seq", "statements": "turn_seq", "passages": "turn_
 def texts_after(
     rows: Rows, table: str, column: str, after: int, *, sessions: Sequence[int] | None = None
 ) -> list[tuple[int, str]]:
-    """(row key, text) of the next rows of a column; `sessions` (row keys) limits turns and what is derived from them."""
+    """Returns (row key, text) of the next rows of a column; `sessions` limits turns and their derived rows."""
     of_turns = "true"
     if sessions is not None and table in TURN_KEY_COLUMNS:
         listed = f"select turn_seq from session_turn where {in_keys('session_seq', sessions)}"  # noqa: S608
@@ -67,7 +67,7 @@ def texts_after(
 
 
 def column_texts(rows: Rows, table: str, column: str) -> Iterator[tuple[int, str]]:
-    """(row key, text) of a whole column, read in parts; the key is 0 for paths."""
+    """Yields (row key, text) of a whole column, read in parts; the key is 0 for paths."""
     if PURGE_ACTIONS[table, column] in PATH_ACTIONS:
         yield from ((0, path) for path in rows.column(f"select {column} from {table}"))  # noqa: S608
         return

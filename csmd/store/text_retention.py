@@ -41,7 +41,7 @@ class Room(NamedTuple):
 
 
 def room_used(rows: Rows, *, limit: int) -> Room:
-    """The bytes that the database uses of `limit`."""
+    """Returns the bytes that the database uses of `limit`."""
     return Room(used=live_bytes(rows), limit=limit)
 
 
@@ -68,22 +68,18 @@ def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> 
 
     A session that is not distilled yet waits. Its memories and digests stay.
     """
-    sql = (
-        "select s.seq, s.last_at from sessions s where s.last_at < :before and s.last_at > :undated "
-        "and s.emptied_at < s.last_at and (s.parent <> '' or not exists (select 1 from session_turn st "
-        "where st.session_seq = s.seq and st.ordinal > coalesce((select min(c.position) from cursors c "
-        "where c.stage in ('distill', 'digest') and c.subject = cast(s.seq as text) having count(*) = 2), 0))) "
-        "order by s.last_at, s.seq limit 1"
-    )
+    sql = """select s.seq, s.last_at from sessions s where s.last_at < :before and s.last_at > :undated
+        and s.emptied_at < s.last_at and (s.parent <> '' or not exists (select 1 from session_turn st
+        where st.session_seq = s.seq and st.ordinal > coalesce((select min(c.position) from cursors c
+        where c.stage in ('distill', 'digest') and c.subject = cast(s.seq as text) having count(*) = 2), 0)))
+        order by s.last_at, s.seq limit 1"""
     session = rows.first(sql, before=before, undated=UNDATED)
     if session is None:
         return 0
     seq, last_at = session
-    sql = (
-        "select t.seq, t.text from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and t.kind not in ('tool_call', 'tool_result') and t.gone = 0 "
-        "and t.text not in ('', :purged) order by st.ordinal limit :limit"
-    )
+    sql = """select t.seq, t.text from session_turn st join turns t on t.seq = st.turn_seq
+        where st.session_seq = :session and t.kind not in ('tool_call', 'tool_result')
+        and t.gone = 0 and t.text not in ('', :purged) order by st.ordinal limit :limit"""
     texts = rows.all(sql, session=seq, purged=PURGED, limit=limit)
     for turn, text in texts:
         rows.update("turns", turn, searchable=0)  # first: a turn without text has no passages

@@ -42,12 +42,12 @@ def record_usage(rows: Rows, spent: Iterable[MessageTokens]) -> None:
 
 
 def usage_of(rows: Rows, session_seq: int) -> TokenSum:
-    """The token usage of one conversation, without its sub-agents."""
+    """Returns the token usage of one conversation, without its sub-agents."""
     return _sum(rows, "usage u where u.session_seq = :session", session=session_seq)
 
 
 def usage_of_agents(rows: Rows, ident: str) -> TokenSum:
-    """The token usage of a session's sub-agents together."""
+    """Returns the token usage of a session's sub-agents together."""
     return _sum(rows, "sessions s join usage u on u.session_seq = s.seq where s.parent = :id", id=ident)
 
 
@@ -57,6 +57,6 @@ def _sum(rows: Rows, source: str, **values: Any) -> TokenSum:
 
 
 def tokens_injected(rows: Rows, ident: str) -> tuple[int, int]:
-    """(injections, tokens) that csmd put into a session."""
+    """Returns (injections, tokens) that csmd put into a session."""
     sql = "select count(*), coalesce(sum(tokens), 0) from injections where session_id = :id"
     return rows.first(sql, id=ident) or (0, 0)

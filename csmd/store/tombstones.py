@@ -47,7 +47,7 @@ def _place_hash(rows: Rows, scope: int, key: bytes) -> str:
 
 
 def _part_name(exact: str, place: str, at: str) -> str:
-    """The `part_of` of all tombstones of one forgetting; a later one in the same place has another."""
+    """Returns the `part_of` of all tombstones of one forgetting; a later one in the same place has another."""
     return f"{exact}:{place}:{at}" if place else exact
 
 
@@ -64,10 +64,8 @@ def _insert(
 ) -> None:
     mark = mark or Mark("", 0, 0, 0)
     of = {"kind": kind, "hash": hash_, "part_of": part_of, "place": place, "authority": by, "created_at": now}
-    conflict = (
-        "on conflict (kind, hash, part_of) do update set authority = case when excluded.authority = 'user' then 'user' "
-        "else tombstones.authority end, created_at = excluded.created_at, again_at = ''"
-    )
+    conflict = """on conflict (kind, hash, part_of) do update set authority = case when excluded.authority = 'user'
+        then 'user' else tombstones.authority end, created_at = excluded.created_at, again_at = ''"""
     rows.insert("tombstones", conflict, **of, words=mark.words, anchor=mark.anchor, anchor_at=mark.anchor_at)
 
 
@@ -82,24 +80,22 @@ class _Tombstone(NamedTuple):
 
 
 def _match_statement(rows: Rows, text: str, *, correction: bool, key: bytes) -> list[_Tombstone]:
-    """The tombstones of any place that match a statement's words."""
+    """Returns the tombstones of any place that match a statement's words."""
     if not has_kind(rows, "memory"):
         return []
     exact = statement_hash(text, key)
     whole, *near = [*gist_hashes(text, correction=correction, key=key)] or [exact]
     # The statement may have a word more or less than what was forgotten, but not another word in its place.
     marks = ", ".join(f"'{hash_}'" for hash_ in (exact, whole, *near))
-    sql = (
-        "select authority, part_of, place, created_at, again_at from tombstones "  # noqa: S608
-        f"where kind = 'memory' and hash in ({marks}) or kind = 'near' and hash = :whole"
-    )
+    sql = f"""select authority, part_of, place, created_at, again_at
+        from tombstones where kind = 'memory' and hash in ({marks}) or kind = 'near' and hash = :whole"""  # noqa: S608
     return rows.read(_Tombstone, sql, whole=whole)
 
 
 def _filter_by_place(
     rows: Rows, tombstones: Sequence[_Tombstone], scopes: Iterable[int], key: bytes
 ) -> list[_Tombstone]:
-    """Those of the tombstones that apply in some places, or everywhere."""
+    """Returns those of the tombstones that apply in some places, or everywhere."""
     places = (
         {"", *(_place_hash(rows, scope, key) for scope in scopes)}
         if any(tombstone.place for tombstone in tombstones)
@@ -160,12 +156,12 @@ def is_forgotten(
 
 
 def match_hashes(rows: Rows, hashes: Iterable[str]) -> frozenset[str]:
-    """Those of these hashes (see `gist_hashes`) that a forgotten statement has, in any place."""
+    """Returns those of these hashes (see `gist_hashes`) that a forgotten statement has, in any place."""
     return frozenset(hash_ for hash_, _ in _with_tombstones(rows, "('memory', 'near')", hashes))
 
 
 def _with_tombstones(rows: Rows, kinds: str, hashes: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """(hash, time of the tombstone) of those hashes that have a tombstone of some kinds."""
+    """Yields (hash, time of the tombstone) of those hashes that have a tombstone of some kinds."""
     wanted = sorted(set(hashes))
     for start in range(0, len(wanted), 500):
         marks = ", ".join(f"'{hash_}'" for hash_ in wanted[start : start + 500])
@@ -173,7 +169,7 @@ def _with_tombstones(rows: Rows, kinds: str, hashes: Iterable[str]) -> Iterator[
 
 
 def count_forgotten(rows: Rows) -> int:
-    """The number of forgotten statements."""
+    """Returns the number of forgotten statements."""
     parts = rows.column("select distinct part_of from tombstones where kind = 'memory'")
     return len({part.partition(":")[0] for part in parts})
 
@@ -185,7 +181,7 @@ def forgetting_state(rows: Rows) -> tuple[int, str]:
 
 
 def forgotten_hashes(rows: Rows) -> frozenset[str]:
-    """The hashes of forgotten statements."""
+    """Returns the hashes of forgotten statements."""
     return frozenset(rows.column("select hash from tombstones where kind = 'memory'"))
 
 
@@ -220,14 +216,12 @@ def rename_project(rows: Rows, project: int, name: str, *, key: bytes) -> None:
 
 
 def _copy_place(rows: Rows, old: str, new: str) -> None:
-    sql = (
-        "insert into tombstones (kind, hash, part_of, place, words, anchor, anchor_at, authority, created_at, "
-        "again_at) select kind, hash, substr(part_of, 1, 33) || :new || substr(part_of, :rest), :new, words, anchor, "
-        "anchor_at, authority, created_at, again_at from tombstones where place = :old "
-        "on conflict (kind, hash, part_of) do update set authority = case when excluded.authority = 'user' then 'user' "
-        "else tombstones.authority end, created_at = excluded.created_at, again_at = excluded.again_at "
-        "where excluded.created_at >= tombstones.created_at"
-    )
+    sql = """insert into tombstones (kind, hash, part_of, place, words, anchor, anchor_at,
+        authority, created_at, again_at) select kind, hash, substr(part_of, 1, 33) || :new || substr(part_of, :rest),
+        :new, words, anchor, anchor_at, authority, created_at, again_at from tombstones where place = :old
+        on conflict (kind, hash, part_of) do update set authority = case when excluded.authority = 'user' then 'user'
+        else tombstones.authority end, created_at = excluded.created_at, again_at = excluded.again_at
+        where excluded.created_at >= tombstones.created_at"""
     rows.run(sql, old=old, new=new, rest=34 + len(old))
 
 
@@ -243,10 +237,9 @@ def has_purged(rows: Rows) -> bool:
 
 def purge_state(rows: Rows) -> tuple[int, str]:
     """Returns (how much was purged, when last); data read before a change must not be written."""
-    (state,) = rows.all(
-        "select count(*), coalesce(max(created_at), '') from tombstones "
-        "where kind in ('text', 'turn', 'session', 'project', 'file')"
-    )
+    sql = """select count(*), coalesce(max(created_at), '')
+        from tombstones where kind in ('text', 'turn', 'session', 'project', 'file')"""
+    (state,) = rows.all(sql)
     return state
 
 
@@ -274,7 +267,7 @@ def remove_name(rows: Rows, kind: Kind, name: str, *, key: bytes) -> int:
 
 
 def purged_marks(rows: Rows, key: bytes) -> Marks:
-    """Every purged text; returns the same object while they are the same, which caches what it has learned."""
+    """Returns every purged text; returns the same object while they are the same, which caches what it has learned."""
     stored = rows.all(
         "select distinct hash, words, anchor, anchor_at from tombstones where kind = 'text' order by hash"
     )
@@ -307,20 +300,18 @@ def record_secrets(rows: Rows, session: str, secrets: Iterable[str], *, key: byt
 
 
 def secrets_of(rows: Rows, sessions: Sequence[str], key: bytes) -> Marks:
-    """The known secrets of some sessions; returns the same object while they are the same."""
+    """Returns the known secrets of some sessions; returns the same object while they are the same."""
     places = [hash_name("session", session, key) for session in sessions] if has_kind(rows, "secret") else []
     stored: set[tuple[str, int, int, int]] = set()
     for place in dict.fromkeys(places):
-        sql = (
-            "select hash, words, anchor, anchor_at from tombstones "
-            "where place = :place and place <> '' and kind = 'secret'"
-        )
+        sql = """select hash, words, anchor, anchor_at
+            from tombstones where place = :place and place <> '' and kind = 'secret'"""
         stored |= set(rows.all(sql, place=place))
     return _cached_marks(tuple(Mark(*row) for row in sorted(stored)), key)
 
 
 def sessions_with_secrets(rows: Rows, key: bytes) -> list[str]:
-    """The stored sessions with known secrets."""
+    """Returns the stored sessions with known secrets."""
     if not has_kind(rows, "secret"):
         return []
     places = set(rows.column("select distinct place from tombstones where kind = 'secret'"))
@@ -329,7 +320,7 @@ def sessions_with_secrets(rows: Rows, key: bytes) -> list[str]:
 
 
 def purged_names(rows: Rows, kind: Kind, names: Sequence[str], *, key: bytes) -> dict[str, str]:
-    """Those of these names that were purged, with the time."""
+    """Returns those of these names that were purged, with the time."""
     if not names or not has_kind(rows, kind):
         return {}
     by_hash = {hash_name(kind, name, key): name for name in names}
@@ -337,7 +328,7 @@ def purged_names(rows: Rows, kind: Kind, names: Sequence[str], *, key: bytes) ->
 
 
 def purged_projects(rows: Rows, key: bytes) -> dict[int, str]:
-    """The purged projects: everything in them up to the time is purged."""
+    """Returns the purged projects: everything in them up to the time is purged."""
     if not has_kind(rows, "project"):
         return {}
     seqs: dict[str, int] = dict(rows.all("select key, seq from projects where seq > 0"))
@@ -345,12 +336,12 @@ def purged_projects(rows: Rows, key: bytes) -> dict[int, str]:
 
 
 def turn_names(uuid: str, stream: str, text_hash: str) -> tuple[str, ...]:
-    """The names under which a turn may have been purged: its own, its line's, a hook's report of it."""
+    """Returns the names under which a turn may have been purged: its own, its line's, a hook's report of it."""
     return tuple(dict.fromkeys((uuid, uuid.partition("/")[0], f"{stream}:{text_hash}")))
 
 
 def cursor_name(rows: Rows, path: str, *, key: bytes) -> str:
-    """The name under which a transcript's cursor is stored: its path, or a keyed hash if it was purged."""
+    """Returns the name under which a transcript's cursor is stored: its path, or a keyed hash if it was purged."""
     if not has_purged(rows):
         return path
     hidden = remove_purged(path, purged_marks(rows, key))[1] or purged_names(rows, "file", [path], key=key)
@@ -358,7 +349,7 @@ def cursor_name(rows: Rows, path: str, *, key: bytes) -> str:
 
 
 def hidden_name(kind: Kind, name: str, key: bytes) -> str:
-    """The keyed hash that replaces a purged name, so that the name is recognized."""
+    """Returns the keyed hash that replaces a purged name, so that the name is recognized."""
     return HASHED_NAME_PREFIX + hash_name(kind, name, key)
 
 
@@ -369,7 +360,7 @@ MAX_WORDS_WITHOUT_TWO = 20
 
 
 def statement_hash(text: str, key: bytes) -> str:
-    """The keyed hash of a statement's normalised words."""
+    """Returns the keyed hash of a statement's normalised words."""
     return hash_name("statement", tokens.normalise(text), key)
 
 
@@ -394,7 +385,7 @@ def gist_hashes(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
 
 
 def hashes_of_texts(wordings: Mapping[str, bool], key: bytes) -> frozenset[str]:
-    """Every hash by which texts may be forgotten, as statements or corrections; True if also without a word or two."""
+    """Returns every hash by which texts may be forgotten; True also adds the hashes without a word or two."""
     hashes = set[str]()
     for text, nearly in wordings.items():
         hashes.add(statement_hash(text, key))
@@ -409,7 +400,7 @@ def is_everywhere(rows: Rows, scope: int) -> bool:
 
 
 def places_forgotten_in(rows: Rows, scope: int, *, text_hash: str) -> list[int]:
-    """The places in which a forgetting is recorded: its own, those merged into it, and all in its workspace.
+    """Returns the places in which a forgetting is recorded: its own, those merged into it, and all in its workspace.
 
     Also what it was split off from, because an older state knows only that. Places where the same text is a memory are
     left out.
@@ -422,7 +413,7 @@ def places_forgotten_in(rows: Rows, scope: int, *, text_hash: str) -> list[int]:
 
 
 def applicable_places(rows: Rows, project: int, *, home: int | None = None) -> frozenset[int] | None:
-    """The places whose forgettings keep out what is said in a project and applies in `home` (None: the project).
+    """Returns the scopes whose forgettings apply to a statement of a project that holds in `home` (None: the project).
 
     None if all do. The project's, those of what it is or was a part of, and those of everywhere inside and outside its
     workspace; if it applies everywhere, also those of the projects that would see it.
@@ -438,7 +429,7 @@ def applicable_places(rows: Rows, project: int, *, home: int | None = None) -> f
 
 
 def places_to_reopen(rows: Rows, project: int, *, home: int) -> frozenset[int]:
-    """The places whose forgettings end when a person states in a project what applies in `home`."""
+    """Returns the places whose forgettings end when a person states in a project what applies in `home`."""
     return project_merges.project_lineage(rows, project) | {home}
 
 

@@ -56,6 +56,7 @@ def is_placeholder(text: str) -> bool:
 
 
 def stored_bytes(text: str) -> int:
+    """Returns the bytes of a turn's text that count towards its session's room; 0 for a placeholder."""
     return 0 if is_placeholder(text) else display.count_bytes(text)
 
 
@@ -94,20 +95,16 @@ def list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn, *, grown:
 
     `grown` is how many more bytes of text are stored.
     """
-    sql = (
-        "insert into session_turn (session_seq, ordinal, turn_seq) select :session, s.turns + 1, :turn from sessions s "
-        "where s.seq = :session on conflict (session_seq, turn_seq) do nothing returning ordinal"
-    )
+    sql = """insert into session_turn (session_seq, ordinal, turn_seq) select :session, s.turns + 1, :turn
+        from sessions s where s.seq = :session on conflict (session_seq, turn_seq) do nothing returning ordinal"""
     done = rows.value(sql, session=session_seq, turn=turn_seq)
     if done is None:
         return False
-    sql = (
-        "update sessions set turns = turns + 1, bytes = bytes + :grown, last_at = case when last_at < :at then :at "
-        "else last_at end, started_at = case when started_at > :at then :at else started_at end, "
-        "model = case when cast(:model as text) = '' then model else :model end, "
-        "version = case when cast(:version as text) = '' then version else :version end, "
-        "context = case when cast(:context as integer) = 0 then context else :context end where seq = :session"
-    )
+    sql = """update sessions set turns = turns + 1, bytes = bytes + :grown,
+        last_at = case when last_at < :at then :at else last_at end, started_at = case when started_at > :at then :at
+        else started_at end, model = case when cast(:model as text) = '' then model else :model end,
+        version = case when cast(:version as text) = '' then version else :version end,
+        context = case when cast(:context as integer) = 0 then context else :context end where seq = :session"""
     rows.run(
         sql, at=turn.at, context=turn.context, model=turn.model, version=turn.version, grown=grown, session=session_seq
     )
@@ -120,17 +117,13 @@ def place_by_time(rows: Rows, session_seq: int, turn_seq: int) -> None:
     A hook spools an event while no daemon answers, and the next event may be answered first. Turns from a transcript
     stay in place. Nothing is derived from turns that only hooks reported, so the stages' cursors need no change.
     """
-    sql = (
-        "select st.ordinal, t.at, t.uuid from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and st.turn_seq = :turn"
-    )
+    sql = """select st.ordinal, t.at, t.uuid from session_turn st
+        join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.turn_seq = :turn"""
     turn = rows.first(sql, session=session_seq, turn=turn_seq)
     last, at, uuid = turn or (0, "", "")
-    sql = (
-        "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
-        "and st.ordinal < :last "
-        "and not (t.source = 'hook' and (t.at, t.uuid) > (:at, :uuid)) order by st.ordinal desc limit 1"
-    )
+    sql = """select st.ordinal
+        from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal < :last
+        and not (t.source = 'hook' and (t.at, t.uuid) > (:at, :uuid)) order by st.ordinal desc limit 1"""
     stays = rows.value(sql, at=at, uuid=uuid, session=session_seq, last=last)
     first = rows.value("select min(ordinal) from session_turn where session_seq = :session", session=session_seq)
     place = stays + 1 if stays else first
@@ -139,17 +132,13 @@ def place_by_time(rows: Rows, session_seq: int, turn_seq: int) -> None:
     # Through unused ordinals, because an ordinal is unique at any time.
     sql = "update session_turn set ordinal = -cast(:place as integer) where session_seq = :session and ordinal = :last"
     rows.run(sql, session=session_seq, place=place, last=last)
-    sql = (
-        "update session_turn set ordinal = -ordinal - 1 "
-        "where session_seq = :session and ordinal between :place and :last"
-    )
+    sql = """update session_turn set ordinal = -ordinal - 1
+        where session_seq = :session and ordinal between :place and :last"""
     rows.run(sql, session=session_seq, place=place, last=last)
     sql = "update session_turn set ordinal = -ordinal where session_seq = :session and ordinal < 0"
     rows.run(sql, session=session_seq)
-    sql = (
-        "update cursors set position = position + 1 where subject = :subject and position >= :place "
-        "and stage in ('distill', 'tool words', 'packets', 'gotchas', 'digest')"
-    )
+    sql = """update cursors set position = position + 1 where subject = :subject
+        and position >= :place and stage in ('distill', 'tool words', 'packets', 'gotchas', 'digest')"""
     rows.run(sql, subject=str(session_seq), place=place)
 
 
@@ -272,10 +261,8 @@ def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tupl
         if queued_turn is not None:
             return queued_turn
     # A hook does not know whether a person wrote a prompt; the transcript does.
-    sql = (
-        "select seq, uuid from turns where session_seq = :session and text_hash = :hash "
-        "and (kind = :kind or :kind = 'notification') and source = 'hook' order by provisional desc, seq limit 1"
-    )
+    sql = """select seq, uuid from turns where session_seq = :session and text_hash = :hash
+        and (kind = :kind or :kind = 'notification') and source = 'hook' order by provisional desc, seq limit 1"""
     return rows.first(sql, session=session, hash=text_hash, kind="user" if turn.kind == "relayed" else turn.kind)
 
 
@@ -300,10 +287,8 @@ def merge_double(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> Non
     """Deletes the hook's or queued turn `seq`; what was made of it belongs to the stored turn `into`."""
     memories.move_provenance(rows, old, uuid)
     packet_rows.take_back_packets(rows, old)
-    sql = (
-        "update statements set turn_seq = :kept where turn_seq = :seq and not exists "
-        "(select 1 from statements s where s.turn_seq = :kept and s.text_hash = statements.text_hash)"
-    )
+    sql = """update statements set turn_seq = :kept where turn_seq = :seq
+        and not exists (select 1 from statements s where s.turn_seq = :kept and s.text_hash = statements.text_hash)"""
     rows.run(sql, kept=into, seq=seq)
     # The queue's line stays known: read again, it would store its turn again.
     rows.run("update queued set turn_seq = :kept where turn_seq = :seq", kept=into, seq=seq)
@@ -334,20 +319,16 @@ def insert_turn(
 
 def set_title(rows: Rows, session_id: str, title: str, *, first: bool = False) -> bool:
     """Sets a session's title, with `first` only if it has none; returns whether it changed."""
-    sql = (
-        "update sessions set title = :title where id = :id and title <> :title and (title = '' or :first = 0) "
-        "returning seq"
-    )
+    sql = """update sessions set title = :title
+        where id = :id and title <> :title and (title = '' or :first = 0) returning seq"""
     return rows.exists(sql, title=title, id=session_id, first=int(first))
 
 
 #: The turns of one conversation past an ordinal as StoredTurn, without rewound ones.
-_LISTED = (
-    "select t.seq, t.uuid, case when s.parent = '' then s.id else s.parent end, t.project_seq, t.kind, t.text, t.at, "
-    "st.ordinal, case when s.parent = '' then '' else substr(s.id, length(s.parent) + 2) end, t.tool_name, t.tool_id "
-    "from session_turn st join turns t on t.seq = st.turn_seq join sessions s on s.seq = st.session_seq "
-    "where st.session_seq = :session and st.rewound = 0 and st.ordinal > :after "
-)
+_LISTED = """select t.seq, t.uuid, case when s.parent = '' then s.id else s.parent end, t.project_seq, t.kind,
+    t.text, t.at, st.ordinal, case when s.parent = '' then '' else substr(s.id, length(s.parent) + 2) end, t.tool_name,
+    t.tool_id from session_turn st join turns t on t.seq = st.turn_seq join sessions s on s.seq = st.session_seq
+    where st.session_seq = :session and st.rewound = 0 and st.ordinal > :after """
 
 
 def stream_turns(
@@ -360,7 +341,7 @@ def stream_turns(
     kinds: Sequence[TurnKind] = (),
     written: bool = False,
 ) -> list[StoredTurn]:
-    """A conversation's turns in order, past the ordinal `after` up to `upto`, of all kinds or of `kinds`.
+    """Returns a conversation's turns in order, past the ordinal `after` up to `upto`, of all kinds or of `kinds`.
 
     `written` excludes turns that only a hook reported: their speaker is unproven.
     """
@@ -371,7 +352,7 @@ def stream_turns(
 
 
 def _quoted(names: Iterable[str]) -> str:
-    """csmd's own names (kinds of turns, tools) as SQL literals."""
+    """Returns csmd's own names (kinds of turns, tools) as SQL literals."""
     return ", ".join(f"'{name}'" for name in sorted(names))
 
 
@@ -387,12 +368,10 @@ def add_to_queue(rows: Rows, key: str, *, session: int, turn: int, at: str) -> N
 
 def mark_unqueued(rows: Rows, session_id: str, *, at: str, text_hash: str, absorbed: bool, nth: int) -> None:
     """Records that a prompt left the queue: the oldest (with this text), as the `nth` (from 0) at that moment."""
-    sql = (
-        "update queued set left_at = :at, absorbed = :absorbed where key = (select q.key from sessions s join queued q "
-        "on q.session_seq = s.seq join turns t on t.seq = q.turn_seq where s.id = :session and q.left_at = '' "
-        "and q.at <= :at and (select count(*) from queued d where d.session_seq = s.seq and d.left_at = :at) <= :nth "
-        "order by case when t.text_hash = :hash then 0 else 1 end, q.at, q.key limit 1)"
-    )
+    sql = """update queued set left_at = :at, absorbed = :absorbed where key = (select q.key
+        from sessions s join queued q on q.session_seq = s.seq join turns t on t.seq = q.turn_seq where s.id = :session
+        and q.left_at = '' and q.at <= :at and (select count(*) from queued d where d.session_seq = s.seq
+        and d.left_at = :at) <= :nth order by case when t.text_hash = :hash then 0 else 1 end, q.at, q.key limit 1)"""
     rows.run(sql, session=session_id, at=at, hash=text_hash, absorbed=int(absorbed), nth=nth)
 
 
@@ -401,11 +380,9 @@ def find_queued(rows: Rows, *, session: int, text_hash: str, absorbed: bool) -> 
 
     A line follows its queued turn at once; a turn that left long ago is not repeated.
     """
-    sql = (
-        "select t.seq, t.uuid from queued q join turns t on t.seq = q.turn_seq where q.session_seq = :session "
-        "and t.uuid = q.key and t.text_hash = :hash and (q.left_at = '' or q.absorbed = :absorbed) "
-        "order by q.left_at desc, q.at, q.key limit 1"
-    )
+    sql = """select t.seq, t.uuid from queued q
+        join turns t on t.seq = q.turn_seq where q.session_seq = :session and t.uuid = q.key and t.text_hash = :hash
+        and (q.left_at = '' or q.absorbed = :absorbed) order by q.left_at desc, q.at, q.key limit 1"""
     return rows.first(sql, session=session, hash=text_hash, absorbed=int(absorbed))
 
 
@@ -420,7 +397,7 @@ class Call(NamedTuple):
 def tool_calls(
     rows: Rows, session_seq: int, *, after: int, tools: Collection[str], holding: Mapping[str, str]
 ) -> list[Call]:
-    """The calls of `tools` in a session's transcript past the ordinal `after`, in order.
+    """Returns the calls of `tools` in a session's transcript past the ordinal `after`, in order.
 
     A call of a tool in `holding` must match its pattern (SQL like).
     """
@@ -435,42 +412,36 @@ def tool_calls(
         return f"{named} {' '.join(with_words)}"
 
     calls = rows.read(StoredTurn, f"{_LISTED} and {called('t')} order by st.ordinal", session=session_seq, after=after)
-    answers = (
-        f"{_LISTED} and t.kind = 'tool_result' and t.source = 'transcript' and t.tool_id <> '' and t.tool_id in "  # noqa: S608
-        "(select c.tool_id from session_turn sc join turns c on c.seq = sc.turn_seq "
-        f"where sc.session_seq = :session and sc.ordinal > :after and {called('c')}) order by st.ordinal"
-    )
+    answers = f"""{_LISTED} and t.kind = 'tool_result' and t.source = 'transcript'
+        and t.tool_id <> '' and t.tool_id in (select c.tool_id from session_turn sc join turns c on c.seq = sc.turn_seq
+        where sc.session_seq = :session and sc.ordinal > :after and {called("c")}) order by st.ordinal"""  # noqa: S608
     answered = rows.read(StoredTurn, answers, session=session_seq, after=after) if calls else []
     results = {turn.tool_id: turn for turn in answered}
     return [Call(turn, turn.tool_name, results.get(turn.tool_id)) for turn in calls]
 
 
 def last_tool_inputs(rows: Rows, session_id: str, tools: Collection[str], *, back: int, limit: int) -> list[str]:
-    """The inputs of calls of these tools in a session's last `back` turns, the latest first, at most `limit`."""
-    sql = (
-        "select t.text from sessions s join session_turn st on st.session_seq = s.seq "  # noqa: S608
-        "join turns t on t.seq = st.turn_seq where s.id = :session "
-        "and st.ordinal > (select max(o.ordinal) from session_turn o where o.session_seq = s.seq) - :back "
-        f"and t.kind = 'tool_call' and t.tool_name in ({_quoted(tools)}) order by st.ordinal desc limit :limit"
-    )
+    """Returns the inputs of the latest calls of these tools in a session's last `back` turns, the latest first."""
+    sql = f"""select t.text from sessions s
+        join session_turn st on st.session_seq = s.seq join turns t on t.seq = st.turn_seq where s.id = :session
+        and st.ordinal > (select max(o.ordinal) from session_turn o where o.session_seq = s.seq) - :back
+        and t.kind = 'tool_call' and t.tool_name in ({_quoted(tools)}) order by st.ordinal desc limit :limit"""  # noqa: S608
     return rows.column(sql, session=session_id, back=back, limit=limit)
 
 
 def filter_quotable(
     rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, hashed: Callable[[str], str]
 ) -> set[int]:
-    """Those of some turns (row keys) that may be quoted to a session, as their transcripts have them.
+    """Returns those of some turns (row keys) that may be quoted to a session, as their transcripts have them.
 
     Excluded are turns of unknown speakers (reported only by a hook, or in a transcript that a tool wrote; `hashed`
     returns a name's keyed hash), turns in the session's own context (listed at `since` or later, a fork's copies too),
     turns of sub-agents and tools, and turns that are no longer indexed.
     """
-    sql = (
-        f"select t.seq, s.path from turns t join sessions s on s.seq = t.session_seq where {in_keys('t.seq', seqs)} "  # noqa: S608
-        "and t.searchable = 1 and t.kind in ('user', 'relayed', 'assistant') and t.source = 'transcript' "
-        "and s.parent = '' and not exists (select 1 from session_turn o join sessions own on own.seq = o.session_seq "
-        "where o.turn_seq = t.seq and own.id = :session and t.at >= :since)"
-    )
+    sql = f"""select t.seq, s.path from turns t join sessions s on s.seq = t.session_seq
+        where {in_keys("t.seq", seqs)} and t.searchable = 1 and t.kind in ('user', 'relayed', 'assistant')
+        and t.source = 'transcript' and s.parent = '' and not exists (select 1 from session_turn o
+        join sessions own on own.seq = o.session_seq where o.turn_seq = t.seq and own.id = :session and t.at >= :since)"""  # noqa: S608
     turns = rows.all(sql, session=session_id, since=since)
     written = {
         path
@@ -481,7 +452,7 @@ def filter_quotable(
 
 
 def text_of(rows: Rows, uuid: str) -> str:
-    """The present text of a turn; "" if it is gone."""
+    """Returns the present text of a turn; "" if it is gone."""
     return rows.text("select text from turns where uuid = :uuid", uuid=uuid)
 
 
@@ -502,19 +473,18 @@ class CutTurn(NamedTuple):
 
 
 def find_cut(rows: Rows, seqs: Sequence[int]) -> list[CutTurn]:
-    """Those of these turns (row keys) that are a tool's or not stored whole."""
-    rows_of_turns = rows.all(
-        "select t.seq, t.uuid, t.kind, t.text, t.at, t.tool_name, t.tool_id, coalesce(t.dropped, 0), t.gone, "  # noqa: S608
-        "case when s.parent = '' then s.id else s.parent end, t.project_seq "
-        f"from turns t join sessions s on s.seq = t.session_seq where {in_keys('t.seq', seqs)} "
-        "and (t.kind in ('tool_call', 'tool_result') or t.dropped is not null) order by t.seq"
-    )
+    """Returns those of these turns (row keys) that are a tool's or not stored whole."""
+    sql = f"""select t.seq, t.uuid, t.kind, t.text, t.at, t.tool_name, t.tool_id,
+        coalesce(t.dropped, 0), t.gone, case when s.parent = '' then s.id else s.parent end, t.project_seq
+        from turns t join sessions s on s.seq = t.session_seq where {in_keys("t.seq", seqs)}
+        and (t.kind in ('tool_call', 'tool_result') or t.dropped is not null) order by t.seq"""  # noqa: S608
+    rows_of_turns = rows.all(sql)
     turns = [CutTurn(*row) for row in rows_of_turns]
     return [turn._replace(is_gone=bool(turn.is_gone) or is_placeholder(turn.text)) for turn in turns]
 
 
 def latest_prompts(rows: Rows, *, limit: int) -> list[str]:
-    """The user's latest prompts, the newest first."""
+    """Returns the user's latest prompts, the newest first."""
     sql = "select substr(text, 1, 600) from turns where kind = 'user' order by seq desc limit :limit"
     return rows.column(sql, limit=limit)
 
@@ -529,30 +499,26 @@ class UserPrompt(NamedTuple):
     text: str
 
 
-_USER_PROMPTS = (
-    "select t.seq, t.uuid, t.project_seq, t.at, substr(t.text, 1, 4000) from turns t "
-    "where t.kind = 'user' and t.provisional = 0"
-)
+_USER_PROMPTS = """select t.seq, t.uuid, t.project_seq, t.at, substr(t.text, 1, 4000)
+    from turns t where t.kind = 'user' and t.provisional = 0"""
 
 
 def prompts_after(rows: Rows, seq: int, *, limit: int) -> list[UserPrompt]:
-    """The next prompts of transcripts past a row key, in order."""
+    """Returns the next prompts of transcripts past a row key, in order."""
     sql = f"{_USER_PROMPTS} and t.seq > :seq order by t.seq limit :limit"
     return rows.read(UserPrompt, sql, seq=seq, limit=limit)
 
 
 def prompts_since(rows: Rows, at: str, *, project: int, limit: int) -> list[UserPrompt]:
-    """The prompts of a project (0: all) after a time, the latest first."""
+    """Returns the prompts of a project (0: all) after a time, the latest first."""
     sql = f"{_USER_PROMPTS} and t.at > :at and (:project = 0 or t.project_seq = :project) order by t.seq desc limit :limit"
     return rows.read(UserPrompt, sql, at=at, project=project, limit=limit)
 
 
 def quote_of(rows: Rows, uuid: str) -> Quote | None:
-    """A quoted turn; None if it is gone."""
-    sql = (
-        "select t.uuid, t.kind, t.text, t.at, s.id, t.project_seq from turns t "
-        "join sessions s on s.seq = t.session_seq where t.uuid = :uuid and t.searchable = 1"
-    )
+    """Returns a quoted turn; None if it is gone."""
+    sql = """select t.uuid, t.kind, t.text, t.at, s.id, t.project_seq
+        from turns t join sessions s on s.seq = t.session_seq where t.uuid = :uuid and t.searchable = 1"""
     return rows.read_one(Quote, sql, uuid=uuid)
 
 
@@ -578,28 +544,24 @@ class FailureTurn(NamedTuple):
 
 
 def list_work(rows: Rows, project: int, *, sessions: int) -> list[WorkItem]:
-    """The files, commits and branches in the last digests of a project's latest sessions, the latest session first."""
-    sql = (
-        "select s.id, i.kind, i.text, i.uuid, s.cwd, p.root from (select seq, id, cwd, last_at, project_seq "
-        "from sessions where project_seq = :project and parent = '' and host <> 'probe' "
-        "order by last_at desc, seq desc limit :limit) s join projects p on p.seq = s.project_seq "
-        "join digests d on d.session_seq = s.seq join digest_items i on i.digest_seq = d.seq "
-        "where d.version = (select max(o.version) from digests o where o.session_seq = s.seq) "
-        "and i.kind in ('branch', 'commit', 'file') order by s.last_at desc, s.seq desc, i.seq"
-    )
+    """Returns the files, commits and branches in the last digests of a project's latest sessions, the latest first."""
+    sql = """select s.id, i.kind, i.text, i.uuid, s.cwd, p.root
+        from (select seq, id, cwd, last_at, project_seq from sessions where project_seq = :project and parent = ''
+        and host <> 'probe' order by last_at desc, seq desc limit :limit) s join projects p on p.seq = s.project_seq
+        join digests d on d.session_seq = s.seq join digest_items i on i.digest_seq = d.seq
+        where d.version = (select max(o.version) from digests o where o.session_seq = s.seq)
+        and i.kind in ('branch', 'commit', 'file') order by s.last_at desc, s.seq desc, i.seq"""
     return rows.read(WorkItem, sql, project=project, limit=sessions)
 
 
 def failure_turns(rows: Rows, error_seq: int, project: int, *, limit: int) -> list[FailureTurn]:
-    """The turns of a project that show errors or fixes, the earliest first."""
-    sql = (
-        "select case when s.parent = '' then s.id else s.parent end, t.uuid, 0, '', '', x.at, t.seq from error_seen x "
-        "join turns t on t.seq = x.turn_seq join sessions s on s.seq = x.session_seq where x.error_seq = :error "
-        "and t.project_seq = :project union all select case when s.parent = '' then s.id else s.parent end, "
-        "case when f.uuid = '' then t.uuid else f.uuid end, 1, f.files, f.text, f.at, t.seq from error_fixes f "
-        "join turns t on t.seq = f.turn_seq join sessions s on s.seq = f.session_seq "
-        "where f.error_seq = :error and t.project_seq = :project order by 6, 3, 7 limit :limit"
-    )
+    """Returns the turns of a project that show errors or fixes, the earliest first."""
+    sql = """select case when s.parent = '' then s.id else s.parent end, t.uuid, 0, '', '', x.at, t.seq
+        from error_seen x join turns t on t.seq = x.turn_seq join sessions s on s.seq = x.session_seq
+        where x.error_seq = :error and t.project_seq = :project union all select case when s.parent = '' then s.id
+        else s.parent end, case when f.uuid = '' then t.uuid else f.uuid end, 1, f.files, f.text, f.at, t.seq
+        from error_fixes f join turns t on t.seq = f.turn_seq join sessions s on s.seq = f.session_seq
+        where f.error_seq = :error and t.project_seq = :project order by 6, 3, 7 limit :limit"""
     return rows.read(FailureTurn, sql, error=error_seq, project=project, limit=limit)
 
 
@@ -607,6 +569,6 @@ def failure_turns(rows: Rows, error_seq: int, project: int, *, limit: int) -> li
 
 
 def directory_of(rows: Rows, turn_seq: int) -> str:
-    """The directory in which a turn was said; "" if unknown."""
+    """Returns the directory in which a turn was said; "" if unknown."""
     sql = "select d.path from turns t join directories d on d.seq = t.directory_seq where t.seq = :seq"
     return rows.text(sql, seq=turn_seq)

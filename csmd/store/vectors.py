@@ -36,7 +36,7 @@ _WORDS = {
 
 
 def vector_table(kind: str, model_seq: int) -> str:
-    """The vec0 table of one model's vectors for memories or passages."""
+    """Returns the vec0 table of one model's vectors for memories or passages."""
     if kind not in VECTOR_KINDS:
         raise StoreError(f"no vectors are kept for {kind!r}")
     return f"vec_{kind}_{int(model_seq)}"
@@ -53,16 +53,15 @@ def create_vector_tables(rows: Rows, model_seq: int, dim: int) -> None:
             f"project_seq integer partition key, embedding int8[{int(dim)}], chunk_size={VECTOR_CHUNK_ROWS})"
         )
     table = vector_table("passage", model_seq)
-    rows.run(
-        f"create trigger if not exists {table}_delete after delete on vectors when old.kind = 'passage' "  # noqa: S608
-        f"and old.model_seq = {int(model_seq)} begin delete from vector_codes where model_seq = {int(model_seq)} "
-        f"and kind = 'passage' and seq = old.seq and project_seq = (select project_seq from {table} "
-        f"where rowid = old.seq); delete from {table} where rowid = old.seq; end"
-    )
+    sql = f"""create trigger if not exists {table}_delete after delete on vectors when old.kind = 'passage'
+        and old.model_seq = {int(model_seq)} begin delete from vector_codes where model_seq = {int(model_seq)}
+        and kind = 'passage' and seq = old.seq and project_seq = (select project_seq
+        from {table} where rowid = old.seq); delete from {table} where rowid = old.seq; end"""  # noqa: S608
+    rows.run(sql)
 
 
 def ensure_model(rows: Rows, name: str, dim: int, *, now: str) -> int:
-    """The row key of an embedding model, whose tables are created if it is new.
+    """Returns the row key of an embedding model, whose tables are created if it is new.
 
     Raises StoreError if the model of that name has vectors of another length.
     """
@@ -81,7 +80,7 @@ def ensure_model(rows: Rows, name: str, dim: int, *, now: str) -> int:
 
 
 def find_model(rows: Rows, name: str) -> int | None:
-    """The row key of a model with vectors, or None."""
+    """Returns the row key of a model with vectors, or None."""
     return rows.key("select seq from vector_models where name = :name", name=name)
 
 
@@ -89,7 +88,7 @@ def find_model(rows: Rows, name: str) -> int | None:
 
 
 def vector_signs(vector: bytes) -> bytes:
-    """One bit for each of a vector's signed bytes, 1 above zero."""
+    """Returns one bit for each of a vector's signed bytes, 1 above zero."""
     bits = sum(1 << at for at, number in enumerate(vector) if 0 < number < 128)
     return bits.to_bytes((len(vector) + 7) // 8, "little")
 
@@ -125,19 +124,17 @@ def _read_vector(rows: Rows, kind: str, model_seq: int, seq: int) -> bytes | Non
 
 
 def read_backlog(rows: Rows, kind: str, model: int, *, limit: int) -> list[tuple[int, int, str]]:
-    """(row key, project, text) of the next rows without a vector of this model, first those that had one."""
+    """Returns (row key, project, text) of the next rows without a vector of this model, first those that had one."""
     selected = f"select p.seq, p.project_seq, {_WORDS[kind]}"
-    sql = (
-        f"{selected} join embed_again a on a.row_seq = p.seq "
-        "where a.model_seq = :model and a.kind = :kind order by a.row_seq limit :limit"
-    )
+    sql = f"""{selected} join embed_again a on a.row_seq = p.seq
+        where a.model_seq = :model and a.kind = :kind order by a.row_seq limit :limit"""
     changed = rows.all(sql, model=model, kind=kind, limit=limit)
     after = cursors.read_cursor(rows, f"embed-{kind}", str(model))
     return changed or rows.all(f"{selected} where p.seq > :after order by p.seq limit :limit", after=after, limit=limit)
 
 
 def count_waiting(rows: Rows, model: int | None) -> int:
-    """The number of rows that wait for a vector of this model."""
+    """Returns the number of rows that wait for a vector of this model."""
     counted = ((f"select count(*) from ({waiting})", values) for waiting, values in _waiting_queries(rows, model))  # noqa: S608
     return sum(rows.number(sql, **values) for sql, values in counted)
 
@@ -148,7 +145,7 @@ def has_waiting(rows: Rows, model: int | None) -> bool:
 
 
 def _waiting_queries(rows: Rows, model: int | None) -> list[tuple[str, dict[str, int]]]:
-    """Queries for the rows that wait for a vector of a model, with their values."""
+    """Returns queries for the rows that wait for a vector of a model, with their values."""
     again = "select 1 from embed_again where kind in ('memory', 'passage') and model_seq = :model"
     return [(again, {"model": model or 0})] + [
         (f"select 1 from {table} where seq > :after", {"after": embedded_up_to(rows, kind, model)})  # noqa: S608
@@ -157,7 +154,7 @@ def _waiting_queries(rows: Rows, model: int | None) -> list[tuple[str, dict[str,
 
 
 def embedded_up_to(rows: Rows, kind: str, model: int | None) -> int:
-    """The row key up to which rows of a kind have vectors of a model."""
+    """Returns the row key up to which rows of a kind have vectors of a model."""
     return 0 if model is None else cursors.read_cursor(rows, f"embed-{kind}", str(model))
 
 
@@ -214,24 +211,22 @@ def move_passages(rows: Rows, turn_seq: int, project: int) -> None:
 
 
 def vectors_of_row(rows: Rows, kind: str, row_seq: int, *, model: int) -> list[bytes]:
-    """The vectors of a row by one model."""
+    """Returns the vectors of a row by one model."""
     own = [_read_vector(rows, kind, model, seq) for seq, of in _keys_of_row(rows, kind, row_seq) if of == model]
     return [vector for vector in own if vector is not None]
 
 
 def parts_of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[str, int, int, bytes]]:
-    """(model's name, start, end, vector) of every part of a row, of every model."""
-    sql = (
-        "select v.seq, v.model_seq, n.name, v.start_at, v.end_at from vectors v join vector_models n "
-        "on n.seq = v.model_seq where v.kind = :kind and v.row_seq = :row order by n.name, v.start_at"
-    )
+    """Returns (model's name, start, end, vector) of every part of a row, of every model."""
+    sql = """select v.seq, v.model_seq, n.name, v.start_at, v.end_at from vectors v join vector_models n
+        on n.seq = v.model_seq where v.kind = :kind and v.row_seq = :row order by n.name, v.start_at"""
     parts = rows.all(sql, kind=kind, row=row_seq)
     vectors = [(name, start, end, _read_vector(rows, kind, model, seq)) for seq, model, name, start, end in parts]
     return [(name, start, end, vector) for name, start, end, vector in vectors if vector is not None]
 
 
 def _keys_of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[int, int]]:
-    """(row key, model) of a row's vectors."""
+    """Returns (row key, model) of a row's vectors."""
     return rows.all("select seq, model_seq from vectors where kind = :kind and row_seq = :row", kind=kind, row=row_seq)
 
 
@@ -272,7 +267,7 @@ def reset_vectors(rows: Rows) -> None:
 def vector_hits(
     rows: Rows, kind: str, model_seq: int, vector: bytes, *, projects: Sequence[int] | None, limit: int
 ) -> list[Row]:
-    """(row key, start, end, squared distance) of the rows nearest to `vector` in `projects` (None: all)."""
+    """Returns (row key, start, end, squared distance) of the rows nearest to `vector` in `projects` (None: all)."""
     table = vector_table(kind, model_seq)
     hits: list[Row] = []
     for project in [None] if projects is None else projects:
@@ -288,27 +283,21 @@ def vector_hits(
             sql = f"select seq {among} order by vec_distance_hamming(vec_bit(code), vec_bit(:code)) limit :most"
             signed = rows.all(sql, code=vector_signs(vector), most=max(NEAREST_SIGNS, 2 * limit), **of)
             # One row at a time, in storage order: vec0 reads everything to find several.
-            near = (
-                "select v.rowid, vec_distance_l2(v.embedding, vec_int8(:vector)) as distance "  # noqa: S608
-                f"from json_each(:listed) listed cross join {table} v on v.rowid = listed.value "
-                "order by distance limit :limit"
-            )
+            near = f"""select v.rowid,
+                vec_distance_l2(v.embedding, vec_int8(:vector)) as distance from json_each(:listed) listed
+                cross join {table} v on v.rowid = listed.value order by distance limit :limit"""  # noqa: S608
             values = {"listed": str(sorted(seq for (seq,) in signed))}
-        sql = (
-            f"select v.row_seq, v.start_at, v.end_at, near.distance * near.distance from ({near}) near "  # noqa: S608
-            "join vectors v on v.seq = near.rowid"
-        )
+        sql = f"""select v.row_seq, v.start_at, v.end_at, near.distance * near.distance
+            from ({near}) near join vectors v on v.seq = near.rowid"""  # noqa: S608
         hits += rows.all(sql, vector=vector, limit=limit, **values)
     return sorted(hits, key=lambda row: (row[3], row[0]))[:limit]
 
 
 def distances(rows: Rows, kind: str, model: int, vector: bytes, row_seqs: Sequence[int]) -> dict[int, float]:
-    """Row key -> squared distance of its nearest vector from `vector`, of those of these rows with a vector."""
-    sql = (
-        "select v.row_seq, min(vec_distance_l2(t.embedding, vec_int8(:vector))) from vectors v "  # noqa: S608
-        f"cross join {vector_table(kind, model)} t on t.rowid = v.seq "
-        f"where v.kind = :kind and v.row_seq {IS_LISTED} and v.model_seq = :model group by v.row_seq"
-    )
+    """Returns the squared distance from `vector` to the nearest vector of each of these rows that has one."""
+    sql = f"""select v.row_seq, min(vec_distance_l2(t.embedding, vec_int8(:vector)))
+        from vectors v cross join {vector_table(kind, model)} t on t.rowid = v.seq
+        where v.kind = :kind and v.row_seq {IS_LISTED} and v.model_seq = :model group by v.row_seq"""  # noqa: S608
     squares = rows.all(sql, vector=vector, kind=kind, model=model, listed=listed(row_seqs))
     return {seq: distance**2 for seq, distance in squares}
 
@@ -317,7 +306,7 @@ def distances(rows: Rows, kind: str, model: int, vector: bytes, row_seqs: Sequen
 
 
 def find_problems(rows: Rows) -> list[str]:
-    """Vectors without a row or in another project's partition, and rows without their vector; empty if sound."""
+    """Lists vectors without a row or in a wrong partition, and rows without their vector; empty if sound."""
     return [
         problem
         for model in rows.column("select seq from vector_models order by seq")
@@ -328,18 +317,14 @@ def find_problems(rows: Rows) -> list[str]:
 
 def _find_problems(rows: Rows, kind: str, model: int) -> list[str]:
     of = {"kind": kind, "model": model}
-    sql = (
-        f"select v.seq, b.project_seq from vectors v left join {_TABLES[kind]} b on b.seq = v.row_seq "  # noqa: S608
-        "where v.kind = :kind and v.model_seq = :model"
-    )
+    sql = f"""select v.seq, b.project_seq
+        from vectors v left join {_TABLES[kind]} b on b.seq = v.row_seq where v.kind = :kind and v.model_seq = :model"""  # noqa: S608
     listed: dict[int, int | None] = dict(rows.all(sql, **of))
     stored: dict[int, int] = dict(rows.all(f"select rowid, project_seq from {vector_table(kind, model)}"))  # noqa: S608
     coded = set(rows.all("select seq, project_seq from vector_codes where model_seq = :model and kind = :kind", **of))
-    sql = (
-        f"select count(*) from {_TABLES[kind]} b where b.seq <= :reached and not exists "  # noqa: S608
-        "(select 1 from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq) and not exists "
-        "(select 1 from embed_again a where a.kind = :kind and a.model_seq = :model and a.row_seq = b.seq)"
-    )
+    sql = f"""select count(*) from {_TABLES[kind]} b where b.seq <= :reached and not exists (select 1
+        from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq) and not exists (select 1
+        from embed_again a where a.kind = :kind and a.model_seq = :model and a.row_seq = b.seq)"""  # noqa: S608
     skipped = rows.value(sql, reached=embedded_up_to(rows, kind, model), **of)
     counts = {
         f"vectors: {{}} of model {model} are of a {kind} that is gone": list(listed.values()).count(None),

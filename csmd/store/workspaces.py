@@ -13,7 +13,7 @@ WORKSPACE_KIND = "workspace"
 
 
 def ensure(rows: Rows, name: str, *, now: str) -> int:
-    """The row of a workspace, created if it is new."""
+    """Returns the row of a workspace, created if it is new."""
     seq = find_workspace(rows, name)
     if seq is not None:
         return seq
@@ -23,7 +23,7 @@ def ensure(rows: Rows, name: str, *, now: str) -> int:
 
 
 def find_workspace(rows: Rows, name: str) -> int | None:
-    """The row of a workspace, or None."""
+    """Returns the row of a workspace, or None."""
     return rows.key("select seq from projects where key = :key", key=f"workspace:{name}")
 
 
@@ -34,10 +34,8 @@ def join(rows: Rows, workspace: int, project: int) -> int:
     """
     rows.update("projects", project, workspace_seq=workspace)
     # Sources that only continue the exchange do not count.
-    sql = (
-        "select distinct st.session_seq from turns t join session_turn st on st.turn_seq = t.seq join sessions s "
-        "on s.seq = st.session_seq where t.project_seq = :project and t.searchable = 1 and s.project_seq <> :project"
-    )
+    sql = """select distinct st.session_seq from turns t join session_turn st on st.turn_seq = t.seq join sessions s
+        on s.seq = st.session_seq where t.project_seq = :project and t.searchable = 1 and s.project_seq <> :project"""
     for session in rows.column(sql, project=project):
         digests.clear(rows, session)
     stored_days.mark_days_moved(rows, project)
@@ -53,12 +51,10 @@ def join(rows: Rows, workspace: int, project: int) -> int:
 
 
 def projects_below(rows: Rows, root: str) -> list[int]:
-    """The projects below a directory that are in no workspace."""
-    return rows.column(
-        "select seq from projects where workspace_seq = 0 and merged_into = 0 and seq > 0 and kind <> 'workspace' "
-        "and substr(root, 1, length(cast(:root as text)) + 1) = cast(:root as text) || '/' order by seq",
-        root=root,
-    )
+    """Returns the projects below a directory that are in no workspace."""
+    sql = """select seq from projects where workspace_seq = 0 and merged_into = 0 and seq > 0 and kind <> 'workspace'
+        and substr(root, 1, length(cast(:root as text)) + 1) = cast(:root as text) || '/' order by seq"""
+    return rows.column(sql, root=root)
 
 
 def leave(rows: Rows, project: int, *, key: bytes) -> None:
@@ -70,7 +66,7 @@ def leave(rows: Rows, project: int, *, key: bytes) -> None:
 
 
 def list_members(rows: Rows, workspace: int) -> list[int]:
-    """The projects of a workspace."""
+    """Returns the projects of a workspace."""
     return rows.column("select seq from projects where workspace_seq = :w order by seq", w=workspace)
 
 
@@ -95,10 +91,9 @@ class Lens:
 
 
 #: The lens of the nearest directory around a project.
-_NEAREST_LENS = (
-    "coalesce((select r.lens_seq from projects r where r.lens_seq > 0 and r.root <> '' and (p.root = r.root "
-    "or substr(p.root, 1, length(r.root) + 1) = r.root || '/') order by length(r.root) desc limit 1), 0)"
-)
+_NEAREST_LENS = """coalesce((select r.lens_seq from projects r where r.lens_seq > 0
+    and r.root <> '' and (p.root = r.root or substr(p.root, 1, length(r.root) + 1) = r.root || '/')
+    order by length(r.root) desc limit 1), 0)"""
 
 
 def has_lenses(rows: Rows) -> bool:
@@ -107,15 +102,13 @@ def has_lenses(rows: Rows) -> bool:
 
 
 def find_lens(rows: Rows, seq: int) -> Lens | None:
-    """A lens by its row, or None."""
+    """Returns a lens by its row, or None."""
     name = rows.value("select name from projects where seq = :seq and kind = 'workspace'", seq=seq)
     if name is None:
         return None
-    members = rows.all(
-        "select p.seq, p.root from projects p where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 "  # noqa: S608
-        f"and (p.workspace_seq = :lens or (p.workspace_seq = 0 and {_NEAREST_LENS} = :lens)) order by p.root",
-        lens=seq,
-    )
+    sql = f"""select p.seq, p.root from projects p where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0
+        and (p.workspace_seq = :lens or (p.workspace_seq = 0 and {_NEAREST_LENS} = :lens)) order by p.root"""  # noqa: S608
+    members = rows.all(sql, lens=seq)
     return Lens(
         seq=seq,
         name=str(name),
@@ -127,7 +120,7 @@ def find_lens(rows: Rows, seq: int) -> Lens | None:
 
 
 def list_lenses(rows: Rows) -> list[Lens]:
-    """Every lens that is not empty, by name."""
+    """Returns every lens that is not empty, by name."""
     seqs = rows.column("select seq from projects where kind = 'workspace' order by name")
     return [each for seq in seqs if (each := find_lens(rows, seq)) and not each.is_empty]
 
@@ -148,15 +141,13 @@ def remove_topic(rows: Rows, lens: int, name: str) -> bool:
 
 
 def lens_topic_ids(rows: Rows, lens: int) -> frozenset[str]:
-    """The ids of the memories with a topic of a lens, and of the turns that state them."""
+    """Returns the ids of the memories with a topic of a lens, and of the turns that state them."""
     about = (
         "lens_topics l join topics t on t.name = l.name join memory_topics x on x.topic_seq = t.seq and x.weight > 0 "
         "join memories m on m.seq = x.memory_seq"
     )
-    sql = (
-        f"select m.id from {about} where l.lens_seq = :lens union select v.uuid from {about} "  # noqa: S608
-        "join provenance v on v.memory_seq = m.seq where l.lens_seq = :lens and v.role <> 'beside'"
-    )
+    sql = f"""select m.id from {about} where l.lens_seq = :lens union select v.uuid
+        from {about} join provenance v on v.memory_seq = m.seq where l.lens_seq = :lens and v.role <> 'beside'"""  # noqa: S608
     return rows.distinct(sql, lens=lens)
 
 
@@ -190,18 +181,16 @@ class ProjectSummary:
 
 
 def list_projects(rows: Rows) -> list[ProjectSummary]:
-    """Every project, the one with the latest turn first."""
+    """Returns every project, the one with the latest turn first."""
     places = rows.grouped("select project_seq, path, why from aliases order by created_at, path")
     merged = rows.grouped("select merged_into, root from projects where merged_into > 0 order by root")
-    sql = (
-        "select p.seq, substr(p.key, 1, :length), p.name, p.root, p.kind, p.remote, coalesce(w.name, ''), "
-        "coalesce(o.name, ''), (select count(*) from sessions s where s.project_seq = p.seq and s.parent = ''), "
-        "coalesce(t.turns, 0), (select count(*) from memories m where m.project_seq = p.seq), coalesce(t.last_at, '') "
-        "from projects p left join projects w on w.seq = p.workspace_seq and w.seq > 0 left join projects o "
-        "on o.seq = p.part_of and o.seq > 0 left join (select project_seq, count(*) as turns, max(at) as last_at "
-        "from turns group by project_seq) t on t.project_seq = p.seq "
-        "where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 order by 12 desc, p.seq"
-    )
+    sql = """select p.seq, substr(p.key, 1, :length), p.name, p.root, p.kind, p.remote, coalesce(w.name, ''),
+        coalesce(o.name, ''), (select count(*) from sessions s where s.project_seq = p.seq and s.parent = ''),
+        coalesce(t.turns, 0), (select count(*) from memories m where m.project_seq = p.seq), coalesce(t.last_at, '')
+        from projects p left join projects w on w.seq = p.workspace_seq and w.seq > 0
+        left join projects o on o.seq = p.part_of and o.seq > 0 left join (select project_seq,
+        count(*) as turns, max(at) as last_at from turns group by project_seq) t on t.project_seq = p.seq
+        where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 order by 12 desc, p.seq"""
     summaries = rows.read(ProjectSummary, sql, length=ID_LENGTH)
     return [
         replace(
@@ -214,39 +203,36 @@ def list_projects(rows: Rows) -> list[ProjectSummary]:
 
 
 def list_workspaces(rows: Rows) -> list[tuple[str, int, int]]:
-    """(name, projects, memories that apply everywhere in it) of every workspace, by name."""
-    return rows.all(
-        "select w.name, (select count(*) from projects p where p.workspace_seq = w.seq), "
-        "(select count(*) from memories m where m.project_seq = w.seq) from projects w "
-        "where w.kind = 'workspace' and not (exists (select 1 from projects p where p.lens_seq = w.seq) "
-        "and not exists (select 1 from projects p where p.workspace_seq = w.seq)) order by w.name"
-    )
+    """Returns (name, projects, memories that apply everywhere in it) of every workspace, by name."""
+    sql = """select w.name, (select count(*) from projects p where p.workspace_seq = w.seq), (select count(*)
+        from memories m where m.project_seq = w.seq) from projects w
+        where w.kind = 'workspace' and not (exists (select 1 from projects p where p.lens_seq = w.seq)
+        and not exists (select 1 from projects p where p.workspace_seq = w.seq)) order by w.name"""
+    return rows.all(sql)
 
 
 def find_projects(rows: Rows, word: str) -> list[tuple[int, str]]:
-    """(row key, root) of the projects with this name, end of the root, or beginning of the id."""
-    sql = (
-        "select seq, root from projects where seq > 0 and kind <> 'workspace' "
-        "and (name = :word or (:titled = 1 and length(root) > length(cast(:word as text)) and substr(root, "
-        "length(root) - length(cast(:word as text))) = '/' || :word) or (length(cast(:word as text)) >= :least "
-        "and substr(key, 1, length(cast(:word as text))) = :word)) order by seq"
-    )
+    """Returns (row key, root) of the projects with this name, end of the root, or beginning of the id."""
+    sql = """select seq, root from projects where seq > 0 and kind <> 'workspace'
+        and (name = :word or (:titled = 1 and length(root) > length(cast(:word as text)) and substr(root,
+        length(root) - length(cast(:word as text))) = '/' || :word) or (length(cast(:word as text)) >= :least
+        and substr(key, 1, length(cast(:word as text))) = :word)) order by seq"""
     return rows.all(sql, word=word, least=MIN_ID_PREFIX, titled=int("/" in word))
 
 
 def project_at_path(rows: Rows, path: str) -> int | None:
-    """The project shown with this path, merged or missing ones included; None if there is none."""
+    """Returns the project shown with this path, merged or missing ones included; None if there is none."""
     sql = "select seq from projects where root = :path and seq > 0 and root <> '' order by part_of desc, seq limit 1"
     return rows.key(sql, path=path)
 
 
 def merged_into(rows: Rows, project: int) -> int:
-    """The project that a project was merged into; 0 for none."""
+    """Returns the project that a project was merged into; 0 for none."""
     return rows.number("select merged_into from projects where seq = :seq", seq=project)
 
 
 def root_of(rows: Rows, project: int) -> str:
-    """The directory that a project is shown with."""
+    """Returns the directory that a project is shown with."""
     return rows.text("select root from projects where seq = :seq", seq=project)
 
 
@@ -260,14 +246,12 @@ def add_part(rows: Rows, *, key: str, root: str, name: str, whole: int, now: str
 
 def copy_workspace(rows: Rows, project: int, as_that_of: int) -> None:
     """Puts a project into the workspace of another."""
-    sql = (
-        "update projects set workspace_seq = (select o.workspace_seq from projects o where o.seq = :other) "
-        "where seq = :project"
-    )
+    sql = """update projects set workspace_seq = (select o.workspace_seq from projects o where o.seq = :other)
+        where seq = :project"""
     rows.run(sql, other=as_that_of, project=project)
     stored_days.mark_days_moved(rows, project)
 
 
 def list_directories(rows: Rows) -> list[tuple[str, int]]:
-    """(directory, project) of every directory in which something was said."""
+    """Returns (directory, project) of every directory in which something was said."""
     return rows.all("select path, project_seq from directories order by seq")

@@ -56,7 +56,7 @@ class ServerRows(Rows):
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.server = connection
-        self.of_this_read = None
+        self.read_cache = None
         self._until = None
         self._changed = 0
 

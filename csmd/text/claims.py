@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, takewhile
+from itertools import chain
 from typing import NamedTuple
 
 from csmd.cache import cached
-from csmd.text import clauses, renames, tokens
-from csmd.text.clauses import COPULA, STOPS, WAYS, WORDS, PhraseMatch, Slot, Word, find, phrases, stems, stems_until
+from csmd.text import clauses, phrases, renames, tokens
+from csmd.text.clauses import CLAUSE_ENDS, COPULA, MAX_VALUE_WORDS, PREPOSITIONS, Slot, stems_until
+from csmd.text.phrases import STOPS, WORDS, PhraseMatch, Word, stems, words_until
 
-_CLAUSE_ENDS = STOPS | WORDS["break"]
 _CLASSES = ("instead", "prefer", "gone", "unused", "changed", "called")
-_PHRASES = phrases(*_CLASSES)
-_REPLACING_ROOTS = clauses.roots("replacing")
-TURNING_OPPOSITES = clauses.opposites("turned", str)
+_PHRASES = phrases.load_phrases(*_CLASSES)
+_REPLACING_ROOTS = phrases.roots_of_class("replacing")
+TURNING_OPPOSITES = phrases.find_opposites("turned", str)
 #: A statement without one of these words opposes nothing.
 _OPPOSING_WORDS = WORDS["against"]
+#: Most words of a thing that a statement opposes.
+MAX_OPPOSED_WORDS = 5
 
 
 class Denial(NamedTuple):
@@ -77,19 +79,20 @@ class Claims:
 @cached(2048)
 def parse(text: str) -> Claims:
     """Parses the claims of a statement."""
-    words, _, asks = clauses.read(text)
+    words, _, asks = clauses.read_statement(text)
     matches: dict[str, list[PhraseMatch]] = {word_class: [] for word_class in _CLASSES}
-    for phrase in find(_PHRASES, words):
+    for phrase in phrases.find_phrases(_PHRASES, words):
         matches[phrase.word_class].append(phrase)
     instead = tuple(chain.from_iterable(map(_find_replaced, matches["instead"])))
     gone = (*_find_removed(words), *chain.from_iterable(map(_find_gone, matches["gone"])))
     against = _union(*(claim.what for claim in (*_find_denials(words, asides=True), *instead)))
-    unused = stems(phrase.holes["OLD"][0] for phrase in matches["unused"])
-    copula = next((at for at, word in enumerate(words) if word.plain in COPULA), 0)
-    plain, all_stems = frozenset(word.plain for word in words), stems(words)
+    unused = stems(phrase.gaps["OLD"][0] for phrase in matches["unused"])
+    copula = next((index for index, word in enumerate(words) if word.plain in COPULA), 0)
+    plain = frozenset(word.plain for word in words)
+    all_stems = stems(words)
     return Claims(
         stems=all_stems,
-        names=stems(word for at, word in enumerate(words) if word.is_name or (at and word.is_capital)),
+        names=stems(word for index, word in enumerate(words) if word.is_name or (index and word.is_capital)),
         main=_find_main_stems(words) or all_stems,
         positive=all_stems - against,
         denied=tuple(_find_denials(words)),
@@ -97,9 +100,9 @@ def parse(text: str) -> Claims:
         gone=() if asks else tuple(filter(None, gone)),
         prefers=() if asks else tuple(chain.from_iterable(map(_find_preferences, matches["prefer"]))),
         changes=tuple(change for phrase in matches["changed"] for change in _find_changes(phrase, unused)),
-        slots=tuple(clauses.slots(words)),
+        slots=tuple(clauses.find_slots(words)),
         renames=renames.find_renames(text),
-        named=frozenset(renames.choose_name(phrase.holes["NAME"][:1]) for phrase in matches["called"]),
+        named=frozenset(renames.choose_name(phrase.gaps["NAME"][:1]) for phrase in matches["called"]),
         topic=stems(words[:copula]),
         turns=plain & TURNING_OPPOSITES.keys(),
         adds=not plain.isdisjoint(WORDS["adds"]),
@@ -134,14 +137,14 @@ def _find_main_stems(words: Sequence[Word]) -> frozenset[str]:
     return frozenset(main_stems)
 
 
-def _stems_before(words: Sequence[Word], at: int) -> frozenset[str]:
+def _stems_before(words: Sequence[Word], index: int) -> frozenset[str]:
     """Returns the stems of the same clause before a word."""
-    return stems_until(reversed(words[:at]), STOPS, leaving=WORDS["aside"])
+    return stems_until(reversed(words[:index]), STOPS, excluded=WORDS["aside"])
 
 
-def _is_aside(words: Sequence[Word], at: int) -> bool:
+def _is_aside(words: Sequence[Word], index: int) -> bool:
     """Whether a word is in a dependent or counterfactual clause, which makes no claim."""
-    clause = takewhile(lambda word: word.plain not in STOPS, reversed(words[:at]))
+    clause = words_until(reversed(words[:index]), STOPS)
     return words[0].plain in WORDS["counterfactual"] or any(word.plain in WORDS["depend"] for word in clause)
 
 
@@ -151,60 +154,64 @@ def _is_restricted(words: Iterable[Word]) -> bool:
 
 
 def _find_denials(words: Sequence[Word], *, asides: bool = False) -> Iterator[Denial]:
-    """Yields the up to five words after each negation in its clause, with the words before it.
+    """Yields the words after each negation in its clause, with the words before it.
 
     `asides` includes those of dependent clauses.
     """
-    for at, (plain, *_) in enumerate(words):
-        no_longer = plain == "no" and [word.plain for word in words[at + 1 : at + 2]] == ["longer"]
+    for index, (plain, *_) in enumerate(words):
+        no_longer = plain == "no" and [word.plain for word in words[index + 1 : index + 2]] == ["longer"]
         if not (plain in WORDS["negation"] or plain.endswith("n't") or no_longer):
             continue
-        if not asides and at and words[at - 1].plain == ",":
+        if not asides and index and words[index - 1].plain == ",":
             continue  # "this, not that": `_find_replaced`
-        what = stems_until(words[at + 1 :], _CLAUSE_ENDS, most=5, leaving=WORDS["aside"])
-        if what and (asides or not _is_aside(words, at)):
-            clause = takewhile(lambda word: word.plain not in STOPS, words[at + 1 :])
-            yield Denial(what, _stems_before(words, at), _is_restricted(clause))
+        what = stems_until(words[index + 1 :], CLAUSE_ENDS, limit=MAX_OPPOSED_WORDS, excluded=WORDS["aside"])
+        if what and (asides or not _is_aside(words, index)):
+            yield Denial(what, _stems_before(words, index), _is_restricted(words_until(words[index + 1 :], STOPS)))
 
 
 def _find_replaced(phrase: PhraseMatch) -> Iterator[Denial]:
     """Yields the replaced thing of a phrase, with the rest of its clause and of the clause before."""
-    what = stems(phrase.holes["OLD"])
-    if what and phrase.holes["OLD"][0].plain not in WORDS["not_instead"]:
+    what = stems(phrase.gaps["OLD"])
+    if what and phrase.gaps["OLD"][0].plain not in WORDS["not_instead"]:
         yield Denial(what, stems(phrase.around) - what - _REPLACING_ROOTS)
 
 
 def _find_preferences(phrase: PhraseMatch) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    pair = stems(phrase.holes["NEW"]), stems_until(phrase.holes["OLD"], WORDS["now"])
+    pair = stems(phrase.gaps["NEW"]), stems_until(phrase.gaps["OLD"], WORDS["now"])
     if all(pair):
         yield pair
 
 
 def _find_removed(words: Sequence[Word]) -> Iterator[frozenset[str]]:
     """Yields the things that a statement orders to remove, or removes ("we drop")."""
-    for at, word in enumerate(words):
-        if word.plain in WORDS["remove"] and not _stems_before(words, at) and not _is_aside(words, at):
-            yield stems_until(words[at + 1 :], _CLAUSE_ENDS, most=5, leaving=WORDS["aside"])
+    for index, word in enumerate(words):
+        if word.plain in WORDS["remove"] and not _stems_before(words, index) and not _is_aside(words, index):
+            yield stems_until(words[index + 1 :], CLAUSE_ENDS, limit=MAX_OPPOSED_WORDS, excluded=WORDS["aside"])
 
 
 def _find_gone(phrase: PhraseMatch) -> Iterator[frozenset[str]]:
     """Yields the things that a phrase calls removed or unused, without a condition."""
-    subject, more = list(phrase.holes["OLD"]), phrase.holes.get("MORE")
-    if more is not None:
-        joint = max((at for at, word in enumerate(subject) if word.plain in STOPS | {"and", "but"}), default=-1)
+    subject = list(phrase.gaps["OLD"])
+    following = phrase.gaps.get("MORE")
+    if following is not None:
+        joint = max((index for index, word in enumerate(subject) if word.plain in STOPS | {"and", "but"}), default=-1)
         subject = subject[joint + 1 :]
-    is_left = more is None or (len(subject) <= 3 and [word.plain for word in more[:1]] != ["from"])
-    if is_left and not _is_restricted(phrase.sentence):
+    is_out_of_use = following is None or (len(subject) <= 3 and [word.plain for word in following[:1]] != ["from"])
+    if is_out_of_use and not _is_restricted(phrase.sentence):
         yield stems_until(subject, WORDS["until"])
 
 
 def _find_changes(phrase: PhraseMatch, unused: frozenset[str]) -> Iterator[Change]:
     """Yields the change of a phrase; its NUMBER has to contain a number, its NAME has to be a name."""
-    thing, number, name = (phrase.holes.get(hole, ()) for hole in ("THING", "NUMBER", "NAME"))
-    value = phrase.holes.get("VALUE") or number or name
+    thing, number, name = (phrase.gaps.get(hole, ()) for hole in ("THING", "NUMBER", "NAME"))
+    value = phrase.gaps.get("VALUE") or number or name
     is_named = any(word.is_name or word.is_capital for word in value)
-    fits = any(word.is_number for word in number) if number else not name or (is_named and name[0].plain not in WAYS)
+    fits = (
+        any(word.is_number for word in number)
+        if number
+        else not name or (is_named and name[0].plain not in PREPOSITIONS)
+    )
     others = (word.plain for word in phrase.sentence if word not in value)
     if fits and stems(thing) and stems(value) and WORDS["undone"].isdisjoint(others):
         is_common = not is_named and value[0].plain in WORDS["common"]
-        yield Change(stems(thing), frozenset([word.stem for word in value if word.stem][:4]), is_common, unused)
+        yield Change(stems(thing), stems_until(value, frozenset(), limit=MAX_VALUE_WORDS), is_common, unused)

@@ -1,109 +1,126 @@
-"""Whether an English sentence is about the moment: bans, wishes and corrections that end with the matter at hand; pure.
+"""Classifies English orders as momentary (over with the session) or standing; pure.
 
-"Never seen that" and "I don't see it" forbid nothing. "Don't push" and "don't open it" are over with the session,
-unless the sentence says that it holds everywhere. "Make small commits, I review them one by one" is a wish that lasts.
+Reports such as "never seen that" and "I don't see it" contain a negation but no ban. "Don't push" and "don't open it"
+are momentary, unless the sentence says that they hold everywhere. "Make small commits, I review them one by one" is a
+standing preference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from csmd.text.sentence_words import WORDS, holds, is_verb, phrase_size
 
-#: The words with which an order forbids, and the subjects that only tell what they do not do.
+#: Negated auxiliaries that may forbid.
 _FORBIDDING = frozenset("don't dont can't cannot".split())
-_TELLING = frozenset("i it they he she this that there".split())
+#: Subjects of a report: "it doesn't ...".
+_REPORTING_SUBJECTS = frozenset("i it they he she this that there".split())
 #: Words before a participle that reports an experience.
 _PERFECT = frozenset("have has had i've we've you've they've it's i'd we'd i we you they".split())
 _CLAUSE_MARKS = frozenset(",;:.!?-–—()") | {"and", "but", "so", "because"}
-#: The things at hand that a ban of the moment is about.
-_HANDY = frozenset("it this that them these those".split())
-#: Words that limit what is forbidden, so that the ban goes on: "don't commit it without a test".
+_DEMONSTRATIVES = frozenset("it this that them these those".split())
+#: Words that limit a ban, and so make it last: "don't commit it without a test".
 _LIMITS = frozenset("in to with without by against than when before after unless until".split())
-#: Words in -ed that are no participles.
-_NO_PARTICIPLES = frozenset("need feed seed speed embed exceed proceed succeed".split())
+#: Words that end in -ed but are not participles.
+_NOT_PARTICIPLES = frozenset("need feed seed speed embed exceed proceed succeed".split())
 
 
-def without_passing_bans(words: tuple[str, ...], head: str, refutes: bool) -> tuple[tuple[str, ...], bool]:
-    """The words of an English sentence without negations that forbid nothing for good, and whether it is about the
-    moment."""
-    is_of_moment = False
-    kept = []
-    for at, word in enumerate(words):
-        before, rest = words[at - 1] if at else "", words[at + 1 :]
-        is_split = (word, *rest[:1]) in (("do", "not"), ("can", "not"))
-        passes = False
-        if word == "never" and _is_experience(before, rest):
-            is_of_moment = is_of_moment or not at or rest[:1][0] in WORDS["experienced.en"]
-            continue
-        if word == "never":
-            passes = before == "it" or not rest or rest[0] in _CLAUSE_MARKS
-        elif word in _FORBIDDING or is_split:
-            passes = before in _TELLING or (before == "you" and "can" in word)
-            if not passes and before not in ("we", "you"):
-                passes = _is_at_hand(rest[is_split:]) and not _gives_habit(words)
-                is_of_moment = is_of_moment or passes
-        elif (word, *rest[:1]) == ("no", "need"):
-            passes = is_of_moment = True
-        if not passes and (before, word) != ("no", "need"):
-            kept.append(word)
-    is_of_moment = is_of_moment or _leads_to_errand(words) or (refutes and picks_at_hand(words))
-    return tuple(kept), is_of_moment and not holds("unfailing", "en", kept, head)
+class Stripped(NamedTuple):
+    """The words of a sentence without negations that state no lasting ban, and whether the sentence is momentary."""
+
+    words: tuple[str, ...]
+    is_momentary: bool
+
+
+# --- bans
+
+
+def strip_momentary_bans(words: tuple[str, ...], head: str, refutes: bool) -> Stripped:
+    """Removes the negations of an English sentence that do not state a lasting ban."""
+    negations = [_classify_negation(words, index) for index in range(len(words))]
+    remaining = tuple(word for word, negation in zip(words, negations, strict=True) if negation == "")
+    is_momentary = "momentary" in negations or _announces_own_action(words) or (refutes and picks_shown_option(words))
+    return Stripped(remaining, is_momentary and not holds("unfailing", "en", remaining, head))
+
+
+def _classify_negation(words: tuple[str, ...], index: int) -> Literal["", "momentary", "no ban"]:
+    """Classifies a word that negates; "" for a lasting ban and for any other word."""
+    word, rest = words[index], words[index + 1 :]
+    before = words[index - 1] if index else ""
+    if word == "never":
+        if _is_experience(before, rest):
+            return "momentary" if not index or rest[0] in WORDS["experienced.en"] else "no ban"
+        return "no ban" if before == "it" or not rest or rest[0] in _CLAUSE_MARKS else ""
+    is_split = (word, *rest[:1]) in (("do", "not"), ("can", "not"))
+    if word in _FORBIDDING or is_split:
+        if before in _REPORTING_SUBJECTS or (before == "you" and "can" in word):
+            return "no ban"
+        is_momentary = before not in ("we", "you") and _is_one_off(rest[is_split:]) and not _gives_habit(words)
+        return "momentary" if is_momentary else ""
+    if (word, *rest[:1]) == ("no", "need"):
+        return "momentary"
+    return "no ban" if (before, word) == ("no", "need") else ""
 
 
 def _is_experience(before: str, rest: Sequence[str]) -> bool:
     """Whether "never" between these words reports an experience and is not a rule: "never seen that"."""
     if not rest or rest[0] == "mind":
         return bool(rest)
-    is_participle = rest[0].endswith("ed") and rest[0] not in _NO_PARTICIPLES
-    return (before in _PERFECT and is_participle) or (
-        (not before or before in _PERFECT) and rest[0] in WORDS["experienced.en"]
-    )
+    if rest[0] in WORDS["experienced.en"]:
+        return not before or before in _PERFECT
+    return before in _PERFECT and rest[0].endswith("ed") and rest[0] not in _NOT_PARTICIPLES
 
 
-def _is_at_hand(words: Sequence[str]) -> bool:
-    """Whether what is forbidden is done once, or to what is only pointed at: "don't push", "don't open it there"."""
-    verb, *rest = _clause(words) or [""]
-    if not verb or verb in ("call", "name") or holds("as_elsewhere", "en", words, ""):
+def _is_one_off(words: Sequence[str]) -> bool:
+    """Whether a ban covers a single action ("don't push") or a thing named only by a pronoun ("don't open it there")."""
+    verb, *rest = _first_clause(words) or [""]
+    if verb in ("", "call", "name") or holds("as_elsewhere", "en", words, ""):
         return False
     if not rest or verb in WORDS["needless.en"]:
-        return verb in WORDS["needless.en"] or verb in WORDS["done_once.en"]
-    is_pointed_at = all(word in WORDS["pointing.en"] for word in rest)
-    return is_pointed_at or (rest[0] in _HANDY and _LIMITS.isdisjoint(rest))
+        return verb in WORDS["needless.en"] | WORDS["done_once.en"]
+    is_unnamed = WORDS["pointing.en"].issuperset(rest)
+    return is_unnamed or (rest[0] in _DEMONSTRATIVES and _LIMITS.isdisjoint(rest))
 
 
-def _clause(words: Sequence[str]) -> Sequence[str]:
-    """The words up to the end of their clause."""
-    return words[: next((at for at, word in enumerate(words) if word in _CLAUSE_MARKS), len(words))]
+def _first_clause(words: Sequence[str]) -> Sequence[str]:
+    """Returns the words up to the end of their clause."""
+    return words[: next((index for index, word in enumerate(words) if word in _CLAUSE_MARKS), len(words))]
 
 
-def picks_at_hand(words: Sequence[str]) -> bool:
-    """Whether an English sentence picks one of several things at hand: "the other one"; "as in the other files" does
-    not."""
+# --- corrections and announcements
+
+
+def picks_shown_option(words: Sequence[str]) -> bool:
+    """Whether an English sentence picks one of the shown options ("the other one"), not "as in the other files"."""
     return holds("picks", "en", words, "") and not holds("as_elsewhere", "en", words, "")
 
 
-def _leads_to_errand(words: Sequence[str]) -> bool:
-    """Whether the reason after a comma is what the speaker is about to do: "leave it as it is, I'll rebase it"."""
-    for at, word in enumerate(words[:-2]):
-        if word == "," and not WORDS["at_hand.en"].isdisjoint(words[:at]):
-            verb = next((word for word in words[at + 2 :] if word not in ("still", "just", "also", "not", "am")), "")
-            if words[at + 1] == "i'll" or (words[at + 1] in ("i'm", "i") and verb.endswith("ing")):
+def _announces_own_action(words: Sequence[str]) -> bool:
+    """Whether the reason after a comma is the speaker's next action: "leave it as it is, I'll rebase it"."""
+    for index, word in enumerate(words[:-2]):
+        if word == "," and not WORDS["at_hand.en"].isdisjoint(words[:index]):
+            subject, *rest = words[index + 1 :]
+            verb = next((other for other in rest if other not in ("still", "just", "also", "not", "am")), "")
+            if subject == "i'll" or (subject in ("i'm", "i") and verb.endswith("ing")):
                 return True
     return False
 
 
+# --- standing preferences
+
+
 def is_standing_wish(words: Sequence[str]) -> bool:
-    """Whether an order about things of a kind gives as its reason how the speaker always works or is: "..., I skim"."""
+    """Whether an order gives a habit of the speaker as its reason: "make small commits, I skim"."""
     return (is_verb(words) or words[:1] == ("be",)) and _gives_habit(words)
 
 
 def _gives_habit(words: Sequence[str]) -> bool:
     """Whether the reason after an order's comma is how the speaker always works or is: "..., I do that myself"."""
-    order = _clause(words)
-    reason = words[len(order) + 1 :]
+    order = _first_clause(words)
+    comma, *reason = words[len(order) :] or [""]
     return (
-        words[len(order) : len(order) + 1] == (",",)
+        comma == ","
         and len(reason) > 1
         and reason[0] in ("i", "i'm", "we", "we're")
         and WORDS["at_hand.en"].isdisjoint(word.partition("'")[0] for word in order)
@@ -112,13 +129,16 @@ def _gives_habit(words: Sequence[str]) -> bool:
     )
 
 
-def halts(all_words: Sequence[str]) -> bool:
-    """Whether a sentence opens with a word that stops what is going on: "stop, ..."."""
+# --- stop orders
+
+
+def is_stop_order(all_words: Sequence[str]) -> bool:
+    """Whether a sentence opens with a word that stops the current action: "stop, ..."."""
     size = phrase_size(WORDS["halts"], all_words[:4])
     return size > 0 and (len(all_words) == size or not all_words[size][0].isalnum())
 
 
-def stops_habit(words: Sequence[str]) -> bool:
-    """Whether a sentence ends a habit: "stop summarising what you did", and not "stop running the server"."""
-    is_habit = words[:1] == ("stop",) and words[1:2] != () and words[1].endswith("ing")
-    return is_habit and words[2:3] != () and words[2] != "the" and words[2] not in _HANDY
+def ends_habit(words: Sequence[str]) -> bool:
+    """Whether a sentence ends a habit ("stop summarising what you did"), not an action ("stop running the server")."""
+    stop, verb, thing, *_ = (*words, "", "", "")
+    return stop == "stop" and verb.endswith("ing") and thing not in _DEMONSTRATIVES | {"", "the"}

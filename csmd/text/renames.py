@@ -6,25 +6,32 @@ import re
 from collections.abc import Mapping, Sequence
 
 from csmd.cache import cached
-from csmd.text import clauses
-from csmd.text.clauses import Word, find, phrases
+from csmd.text.phrases import Word, find_phrases, load_phrases, tokenize
 from csmd.text.tokens import STOP_WORDS
 
-#: Words of which a statement with a rename has at least one.
+#: A statement without one of these words contains no rename.
 _RENAMING = ("renam", "now")
-_RENAMED = phrases("renamed")
+_RENAMED = load_phrases("renamed")
 
 
-@cached(1024)  # the same fifty memories are asked for every statement
+@cached(1024)  # the same fifty memories are read for every statement
 def find_renames(text: str) -> tuple[tuple[str, str], ...]:
     """Finds the (old, new) names that a statement says were changed, in small letters."""
     if not any(word in text.casefold() for word in _RENAMING):
         return ()
     renames: dict[tuple[str, str], None] = {}
-    for _, holes, *_ in find(_RENAMED, clauses.words_of(text)):
-        is_code = all(words[-1].plain[0] == "`" for words in (holes["OLD"], holes.get("CODE", ())[:1]) if words)
-        old, new = choose_name(holes["OLD"]), choose_name(holes.get("NEW", holes.get("CODE", ()))[:1])
-        if ("CODE" not in holes or is_code) and old != new and min(len(old), len(new)) > 2 and old not in STOP_WORDS:
+    for phrase in find_phrases(_RENAMED, tokenize(text)):
+        old_words = phrase.gaps["OLD"]
+        code = phrase.gaps.get("CODE", ())
+        is_code = all(words[-1].plain[0] == "`" for words in (old_words, code[:1]) if words)
+        old = choose_name(old_words)
+        new = choose_name(phrase.gaps.get("NEW", code)[:1])
+        if (
+            ("CODE" not in phrase.gaps or is_code)
+            and old != new
+            and min(len(old), len(new)) > 2
+            and old not in STOP_WORDS
+        ):
             renames[old, new] = None
     return tuple(renames)
 
@@ -37,13 +44,13 @@ def choose_name(words: Sequence[Word]) -> str:
 
 def follow_renames(statements: Sequence[str]) -> dict[str, str]:
     """Maps old names to present ones, from statements in order of time; chains are followed."""
-    now: dict[str, str] = {}
+    present: dict[str, str] = {}
     for statement in statements:
         for old, new in find_renames(statement):
-            now.pop(new, None)  # a name that is used again is not an old one
-            now = {earlier: new if current == old else current for earlier, current in now.items()}
-            now[old] = new
-    return {old: new for old, new in now.items() if old != new}
+            present.pop(new, None)  # a name that is used again is not an old one
+            present = {earlier: new if name == old else name for earlier, name in present.items()}
+            present[old] = new
+    return {old: new for old, new in present.items() if old != new}
 
 
 def mentions_name(text: str, name: str) -> bool:
@@ -53,13 +60,12 @@ def mentions_name(text: str, name: str) -> bool:
 
 def apply_renames(text: str, renames: Mapping[str, str]) -> str:
     """Replaces each old name in a text by its new one."""
-    present = [old for old in renames if old in text.casefold()]
-    for old in present:
+    for old in [old for old in renames if old in text.casefold()]:
         text = _name_pattern(old).sub(lambda _, new=renames[old]: new, text)  # type: ignore[misc]
     return text
 
 
 @cached(512)
 def _name_pattern(name: str) -> re.Pattern[str]:
-    """Matches a name on its own, not as a part of a longer one."""
+    """Returns the pattern of a name on its own, not as a part of a longer one."""
     return re.compile(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-]|\.\w)", re.IGNORECASE)

@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 from csmd import data
 from csmd.cache import cached
-from csmd.text import clauses, language, similarity, tokens
-from csmd.text.clauses import WORDS, Word
+from csmd.text import clauses, language, phrases, similarity, tokens
+from csmd.text.phrases import WORDS, Word, root_of
 
-#: Two forms of one word share this many first letters and differ only in their endings.
+#: Fewest first letters that two forms of one word share; they differ only in their endings.
 MIN_SHARED_LETTERS = 4
 _ENDINGS = frozenset(["", *"e s es ed d ing er ers or ly y al als ment ments ation ations ion ions".split()])
-#: Two compounds with this many last letters in common are two things of a kind: upload, download.
+#: Fewest last letters that two things of a kind share: upload, download.
 MIN_TAIL_LETTERS = 4
 #: Fewest words that two statements on one subject share.
 MIN_SHARED_WORDS = 2
@@ -30,27 +30,27 @@ MIN_SHARED_WORDS = 2
 _NUMBER_NAMES = "two three four five six seven eight nine ten eleven twelve".split()
 _NUMBERS = {word: str(number) for number, word in enumerate(_NUMBER_NAMES, start=2)}
 _SYNONYMS = sorted(WORDS["alike"], reverse=True)
-_SYNONYM_GROUP = {clauses.root(word): group for group in _SYNONYMS for word in group.split("/")}
+_SYNONYM_GROUP = {root_of(word): group for group in _SYNONYMS for word in group.split("/")}
 _TOPICS, _SENTENCES = data.word_table("topic_words.txt"), data.word_table("sentence_words.txt")
 _LIGHT_WORDS = WORDS["light"] | WORDS["likes"] | WORDS["weight"] | WORDS["empty"] | _TOPICS["adverb"]
 _VERB_ROOTS = frozenset(
-    map(clauses.root, _TOPICS["verb"] | _SENTENCES["order.en"] | _SENTENCES["stative.en"] | WORDS["holding"])
-) - frozenset(map(clauses.root, _TOPICS["also_noun"]))
+    map(root_of, _TOPICS["verb"] | _SENTENCES["order.en"] | _SENTENCES["stative.en"] | WORDS["holding"])
+) - frozenset(map(root_of, _TOPICS["also_noun"]))
 _QUOTED = re.compile(r'["\u201c\u201d]([^"\u201c\u201d\n]+)["\u201c\u201d]')
 #: Signals of a replacement that rest on a value alone.
 _VALUE_SIGNALS = frozenset(("number", "name", "value"))
 #: Words and marks that end a clause; a comparison and a genitive are parts of it.
-_CLAUSE_ENDS = (clauses.STOPS | WORDS["break"]) - {"of", "than", "and", "or"}
+_CLAUSE_ENDS = clauses.CLAUSE_ENDS - {"of", "than", "and", "or"}
 _HAVING, _BEING = frozenset(("has", "have", "had", "need", "needs")), clauses.COPULA | WORDS["passive"] | {"be"}
 _SPEAKERS = frozenset(("i", "we", "you", "they"))
 _SUBJECTS = frozenset(("it", "that", "which", "who"))
-_GENERIC_ROOTS = frozenset(map(clauses.root, _TOPICS["generic"]))
+_GENERIC_ROOTS = frozenset(map(root_of, _TOPICS["generic"]))
 _OPPOSITE_CLASSES = ("turned", "opposite", "apart")
-_OPPOSITE_TABLES = [clauses.opposites(name, form) for name in _OPPOSITE_CLASSES for form in (str, clauses.root)]
+_OPPOSITE_TABLES = [phrases.find_opposites(name, form) for name in _OPPOSITE_CLASSES for form in (str, root_of)]
 
 
 class Verdict(NamedTuple):
-    """Whether two statements are one in other words, and why or why not."""
+    """Whether two statements say the same in other words, and the reason."""
 
     is_same: bool
     reason: str
@@ -66,8 +66,8 @@ class _Statement:
     numbers: frozenset[str]
     quoted: frozenset[str]
     verbs: frozenset[Word]
-    """The words in the place of a verb."""
-    written: Mapping[str, Word]
+    """The words in the position of a verb."""
+    content: Mapping[str, Word]
     """Synonym group or root -> content word, in order."""
 
 
@@ -75,11 +75,11 @@ Difference = Callable[[_Statement, _Statement], bool]
 
 
 def judge(first: str, second: str) -> Verdict:
-    """Decides whether two statements whose vectors are near say the same in other words."""
+    """Decides whether two statements whose vectors are near say the same in other words, and why."""
     left, right = _parse(first), _parse(second)
-    for reason, differs in DIFFERENCES.items():
-        if differs(left, right):
-            return Verdict(False, reason)
+    reason = next((reason for reason, differs in DIFFERENCES.items() if differs(left, right)), "")
+    if reason:
+        return Verdict(False, reason)
     has_unmatched = _find_unmatched(left, right) or _find_unmatched(right, left)
     for comparison in (similarity.compare(first, second), similarity.compare(second, first)):
         # If every word has its counterpart, a slot has no other value.
@@ -96,47 +96,44 @@ def has_swapped_roles(first: str, second: str) -> bool:
 
 @cached(2048)
 def _parse(text: str) -> _Statement:
-    words = tuple(clauses.words_of(text))
+    words = tuple(phrases.tokenize(text))
     names: set[str] = set()
-    written: dict[str, Word] = {}
+    content: dict[str, Word] = {}
     is_first = True
     for word in words:
         number = _NUMBERS.get(word.plain, "")
         if (word.is_name or (word.is_capital and not is_first)) and not word.is_number:
             names.add(tokens.stem(_bare_word(word)))
-        is_first = word.plain in clauses.SENTENCE_ENDS
+        is_first = word.plain in phrases.SENTENCE_ENDS
         is_adverb = word.plain.endswith("ly") and len(word.plain) > 5 and word.root not in _SYNONYM_GROUP
         if number or (word.stem and not is_adverb and word.plain not in _LIGHT_WORDS):
-            written.setdefault(number or _SYNONYM_GROUP.get(word.root, word.root), word)
+            content.setdefault(number or _SYNONYM_GROUP.get(word.root, word.root), word)
     return _Statement(
         words=words,
         plain=frozenset(map(_bare_word, words)),
         names=frozenset(names),
-        numbers=frozenset(key for key in written if key[0].isdigit()),
+        numbers=frozenset(key for key in content if key[0].isdigit()),
         quoted=frozenset(map(tokens.normalise, _QUOTED.findall(text))),
-        verbs=frozenset(word for at, word in enumerate(words) if _is_verb(words, at)),
-        written=written,
+        verbs=frozenset(word for index, word in enumerate(words) if _is_verb(words, index)),
+        content=content,
     )
 
 
-def _is_verb(words: Sequence[Word], at: int) -> bool:
-    """Whether a word is in the place of a verb, and not an attribute as in "audit logs" and "failed jobs"."""
-    plain = words[at].plain
-    first, second = ("", "", *(word.plain for word in words[:at]))[-2:]
-    if second in WORDS["auxiliary"] | _SPEAKERS or (second == "to" and first in _HAVING):
+def _is_verb(words: Sequence[Word], index: int) -> bool:
+    """Whether a word is in the position of a verb, and not an attribute as in "audit logs" and "failed jobs"."""
+    plain = words[index].plain
+    before, previous = ("", "", *(word.plain for word in words[:index]))[-2:]
+    if previous in WORDS["auxiliary"] | _SPEAKERS or (previous == "to" and before in _HAVING):
         return True
-    if second in _BEING and _is_participle(plain):
+    if previous in _BEING and _is_participle(plain):
         return True
-    if words[at].root not in _VERB_ROOTS:
+    if words[index].root not in _VERB_ROOTS:
         return False
-    behind = words[at + 1 :]
-    leads = not behind or not behind[0].stem or plain.endswith("s") or second in _SUBJECTS
-    return leads or ((not second or second in _CLAUSE_ENDS) and _SENTENCES["finite.en"].isdisjoint(_clause(behind)))
-
-
-def _clause(words: Sequence[Word]) -> list[str]:
-    """Returns the words up to the end of their clause."""
-    return [word.plain for word in takewhile(lambda word: word.plain not in _CLAUSE_ENDS, words)]
+    following = words[index + 1 :]
+    if not following or not following[0].stem or plain.endswith("s") or previous in _SUBJECTS:
+        return True
+    clause = [word.plain for word in phrases.words_until(following, _CLAUSE_ENDS)]
+    return (not previous or previous in _CLAUSE_ENDS) and _SENTENCES["finite.en"].isdisjoint(clause)
 
 
 def _bare_word(word: Word) -> str:
@@ -156,10 +153,11 @@ def _denies(statement: _Statement) -> bool:
 
 
 def _is_past(statement: _Statement) -> bool:
+    if not WORDS["earlier"].isdisjoint(statement.plain):
+        return True
     before_participle = _BEING | {"have", "has"}
-    pairs = pairwise(statement.words)
-    in_past = (word.plain in WORDS["told"] and before.plain not in before_participle for before, word in pairs)
-    return not WORDS["earlier"].isdisjoint(statement.plain) or any(in_past)
+    pairs = pairwise(word.plain for word in statement.words)
+    return any(word in WORDS["told"] and before not in before_participle for before, word in pairs)
 
 
 def _is_passive(statement: _Statement) -> bool:
@@ -175,12 +173,12 @@ def _is_participle(plain: str) -> bool:
 
 
 def _differ(read: Callable[[_Statement], object]) -> Difference:
-    """Returns the difference that a property has another value in each statement."""
+    """Returns a test for a property with a different value in each statement."""
     return lambda left, right: read(left) != read(right)
 
 
 def _differ_in(name: str) -> Difference:
-    """Returns the difference that only one of two statements has a word of a class."""
+    """Returns a test for a word of a class that only one of two statements has."""
     return _differ(lambda statement: WORDS[name].isdisjoint(statement.plain))
 
 
@@ -190,7 +188,7 @@ def _differ_in_names(left: _Statement, right: _Statement) -> bool:
 
 
 def _differ_in_permission(left: _Statement, right: _Statement) -> bool:
-    """ "Not allowed to" and "must not" are one, "allowed to" and "must" are not."""
+    """Whether only one statement permits; "not allowed to" and "must not" are the same."""
     return not _denies(left) and _differ_in("permitting")(left, right)
 
 
@@ -201,18 +199,19 @@ def _has_opposites(left: _Statement, right: _Statement) -> bool:
 
 
 def _names_siblings(left: _Statement, right: _Statement) -> bool:
-    """Whether they have two compounds with one end: upload and download."""
-    tail = slice(-MIN_TAIL_LETTERS, None)
-    return any(
-        first.root[tail] == second.root[tail]
-        and min(len(first.root), len(second.root)) > MIN_TAIL_LETTERS
-        and first.root.removeprefix("re") != second.root.removeprefix("re")
-        for first, second in product(_find_unmatched(left, right), _find_unmatched(right, left))
-    )
+    """Whether the statements have two compounds with the same end: upload and download."""
+    pairs = product(_find_unmatched(left, right), _find_unmatched(right, left))
+    return any(_are_siblings(first.root, second.root) for first, second in pairs)
+
+
+def _are_siblings(first: str, second: str) -> bool:
+    if min(len(first), len(second)) <= MIN_TAIL_LETTERS or first.removeprefix("re") == second.removeprefix("re"):
+        return False
+    return first[-MIN_TAIL_LETTERS:] == second[-MIN_TAIL_LETTERS:]
 
 
 def _has_extra_thing(left: _Statement, right: _Statement) -> bool:
-    """Whether one has a word for a thing that the other lacks; verbs may differ or be missing."""
+    """Whether one statement names a thing that the other lacks; verbs may differ or be missing."""
     return _names_extra_thing(left, right) or _names_extra_thing(right, left)
 
 
@@ -220,16 +219,16 @@ def _names_extra_thing(statement: _Statement, other: _Statement) -> bool:
     """Whether a word names a thing without a counterpart; "helper functions" are helpers, a "debug level" is debug."""
     unmatched = _find_unmatched(statement, other)
     before: Word | None = None
-    for word in statement.written.values():
-        says_kind = word.root in _GENERIC_ROOTS and before is not None and before not in unmatched
-        if word in unmatched and word not in statement.verbs and not says_kind:
+    for word in statement.content.values():
+        names_kind = word.root in _GENERIC_ROOTS and before is not None and before not in unmatched
+        if word in unmatched and word not in statement.verbs and not names_kind:
             return True
         before = word
     return False
 
 
 def _has_substitute(left: _Statement, right: _Statement) -> bool:
-    """Whether each has a word of its own between the same two words: admins create users, admins delete users."""
+    """Whether each statement has its own word between the same two: admins create users, admins delete users."""
     return not _find_gaps(left, right).isdisjoint(_find_gaps(right, left))
 
 
@@ -237,14 +236,16 @@ def _find_gaps(statement: _Statement, other: _Statement) -> set[tuple[str, str]]
     """Finds the words around each run of words that have no counterpart in the other statement."""
     unmatched = _find_unmatched(statement, other)
     gaps: set[tuple[str, str]] = set()
-    before, is_open = "", False
-    for key, word in (*statement.written.items(), ("", None)):
+    before = ""
+    is_open = False
+    for key, word in (*statement.content.items(), ("", None)):
         if word in unmatched:
             is_open = True
             continue
         if is_open:
             gaps.add((before, key))
-        before, is_open = key, False
+        before = key
+        is_open = False
     return gaps
 
 
@@ -252,8 +253,8 @@ def _find_unmatched(statement: _Statement, other: _Statement) -> list[Word]:
     """Finds the words of a statement that have no counterpart in the other one."""
     return [
         word
-        for key, word in statement.written.items()
-        if key not in other.written and not any(_is_form(word.plain, match.plain) for match in other.written.values())
+        for key, word in statement.content.items()
+        if key not in other.content and not any(_is_form(word.plain, match.plain) for match in other.content.values())
     ]
 
 
@@ -267,36 +268,41 @@ def _is_form(first: str, second: str) -> bool:
 
 
 def _has_swapped_roles(left: _Statement, right: _Statement) -> bool:
-    """Whether the words before and after a third one have changed places: A calls B, B calls A."""
+    """Whether the words before and after a third one are swapped: A calls B, B calls A."""
     if _is_passive(left) != _is_passive(right):
         return False
-    around = {pivot: (before, after) for pivot, before, after in _iter_pivots(right)}
-    for pivot, before, after in _iter_pivots(left):
-        other_before, other_after = around.get(pivot, (frozenset(), frozenset()))
-        if before & other_after and after & other_before:
-            return True
-    return False
+    pivots = {pivot.stem: pivot for pivot in _iter_pivots(right)}
+    pairs = ((pivot, pivots[pivot.stem]) for pivot in _iter_pivots(left) if pivot.stem in pivots)
+    return any(pivot.before & other.after and pivot.after & other.before for pivot, other in pairs)
 
 
-def _iter_pivots(statement: _Statement) -> Iterator[tuple[str, frozenset[str], frozenset[str]]]:
-    """Yields each stem with the stems before and after it in its clause."""
-    for clause in clauses.split(statement.words, _CLAUSE_ENDS):
+class _Pivot(NamedTuple):
+    """A stem, and the stems before and after it in its clause."""
+
+    stem: str
+    before: frozenset[str]
+    after: frozenset[str]
+
+
+def _iter_pivots(statement: _Statement) -> Iterator[_Pivot]:
+    """Yields each stem with the stems around it."""
+    for clause in phrases.split_clauses(statement.words, _CLAUSE_ENDS):
         stems = [word.stem for word in clause if word.stem]
-        for at, pivot in enumerate(stems):
-            yield pivot, frozenset(stems[:at]), frozenset(stems[at + 1 :])
+        for index, stem in enumerate(stems):
+            yield _Pivot(stem, frozenset(stems[:index]), frozenset(stems[index + 1 :]))
 
 
 def _has_swapped_ends(left: _Statement, right: _Statement) -> bool:
     """Whether the words after "from" in one statement come after "to" in the other."""
-    orders = (left, right), (right, left)
-    return any(_stems_after(first, "from") & _stems_after(second, "to") for first, second in orders)
+    pairs = (left, right), (right, left)
+    return any(_stems_after(first, "from") & _stems_after(second, "to") for first, second in pairs)
 
 
 def _stems_after(statement: _Statement, preposition: str) -> frozenset[str]:
     """Returns the stems after a preposition, to the end of its phrase."""
-    stops = clauses.STOPS | clauses.WAYS.keys()
-    phrases = (statement.words[at + 1 :] for at, word in enumerate(statement.words) if word.plain == preposition)
-    return frozenset[str]().union(*(clauses.stems_until(words, stops, most=3) for words in phrases))
+    stops = phrases.STOPS | clauses.PREPOSITIONS.keys()
+    endings = (statement.words[index + 1 :] for index, word in enumerate(statement.words) if word.plain == preposition)
+    return frozenset[str]().union(*(clauses.stems_until(words, stops, limit=3) for words in endings))
 
 
 #: Reason why two similar statements differ -> its test, in the order of the tests: cheap and certain ones first.
@@ -322,6 +328,6 @@ DIFFERENCES: Mapping[str, Difference] = {
     "what does and what is done to change places": _has_swapped_roles,
     "where from and where to change places": _has_swapped_ends,
     "they have too little in common": lambda left, right: (
-        len(left.written.keys() & right.written.keys()) < MIN_SHARED_WORDS
+        len(left.content.keys() & right.content.keys()) < MIN_SHARED_WORDS
     ),
 }

@@ -18,7 +18,13 @@ from csmd import data
 from csmd.cache import cached
 from csmd.text.decisions import decides
 from csmd.text.language import ENGLISH, language_of
-from csmd.text.momentary_orders import halts, is_standing_wish, picks_at_hand, stops_habit, without_passing_bans
+from csmd.text.momentary_orders import (
+    ends_habit,
+    is_standing_wish,
+    is_stop_order,
+    picks_shown_option,
+    strip_momentary_bans,
+)
 from csmd.text.printed_text import counts_tests, is_check_status, is_printed, reports_edit
 from csmd.text.sentence_words import (
     MAX_READ,
@@ -110,7 +116,7 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
     ) or _is_refused(language, head)
     settles = is_of_moment = False
     if is_english:
-        binding, is_of_moment = without_passing_bans(words, head, refutes)
+        binding, is_of_moment = strip_momentary_bans(words, head, refutes)
         lasting = _find_english_lasting(_without_indirect_question(binding), head, refutes)
         settles = speaker == "user" and not _ends_talk(words) and decides(head, words)
     else:
@@ -120,7 +126,7 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
     is_of_moment = (
         is_of_moment
         or holds("moment", language, words, head)
-        or (lasting not in ("rule", "taste") and halts(all_words))
+        or (lasting not in ("rule", "taste") and is_stop_order(all_words))
     )
     kind = _classify_form(head, core, all_words, lasting, speaker)
     if kind is None and is_english:
@@ -366,9 +372,9 @@ def _has_now(language: str, words: Sequence[str], head: str) -> bool:
 
 
 def _find_english_lasting(words: Sequence[str], head: str, refutes: bool) -> Lasting:
-    if _ends_talk(words) or (refutes and picks_at_hand(words)):
+    if _ends_talk(words) or (refutes and picks_shown_option(words)):
         return ""
-    if stops_habit(words) or (words[:1] == ("no",) and len(words) > 2 and WORDS["nothing.en"].isdisjoint(words)):
+    if ends_habit(words) or (words[:1] == ("no",) and len(words) > 2 and WORDS["nothing.en"].isdisjoint(words)):
         return "ban"
     if refutes and words and words[0] in WORDS["choose.en"] and words[1:2] != ("it",):
         return "choice"

@@ -18,10 +18,11 @@ from typing import Literal, NamedTuple
 
 from csmd.cache import cached, cached_short
 from csmd.text import clauses, tokens
-from csmd.text import renames as names
 from csmd.text.claims import TURNING_OPPOSITES, Change, Claims, Denial, parse
-from csmd.text.clauses import WORDS, Slot, Word, has_number, is_date_or_number, roots, stems
+from csmd.text.clauses import Slot, has_number, is_date_or_number, read_statement
 from csmd.text.display import ARROW
+from csmd.text.phrases import STOPS, WORDS, Word, find_opposites, root_of, roots_of_class, stems
+from csmd.text.renames import apply_renames
 from csmd.text.switches import Switch, find_switch, is_left
 
 Relation = Literal["same", "entails", "replaces", "replaces part", "may replace", "overlaps", "unrelated"]
@@ -49,9 +50,9 @@ DOUBTFUL_CONFIDENCE = 0.4
 
 #: Least share of common words of two texts that say the same; no word may replace another.
 MIN_SAME_SHARE = 0.8
-#: Words that make word order matter, besides those that reverse a sentence.
+#: Words that make word order matter, in addition to those that reverse a sentence.
 ORDERING_WORDS = frozenset({"from", "to", "into", "rather", "but"})
-#: Fewest words of a text that repeats a longer one: fewer may be contained in a text on something else.
+#: Fewest words of a text that repeats a longer one; a shorter text may be contained in one on another subject.
 MIN_CONTAINED_WORDS = 3
 #: Least share of common words of two texts of which a reader needs only one.
 MIN_TWIN_OVERLAP = 0.6
@@ -109,8 +110,8 @@ def repeats(first: str, other: str, *, within: bool = False) -> bool:
     text may also contain all its words among more, in the same order if order matters.
     """
     left, right = gist(first), gist(other)
-    is_part, is_longer = left.stems <= right.stems, right.stems <= left.stems
-    is_same = (is_part or is_longer) and overlap(left, right) >= MIN_SAME_SHARE
+    is_part = left.stems <= right.stems
+    is_same = (is_part or right.stems <= left.stems) and overlap(left, right) >= MIN_SAME_SHARE
     is_within = within and is_part and left.turns == right.turns and len(left.stems) >= MIN_CONTAINED_WORDS
     if not within or not (is_same or is_within) or not (left.is_ordered or right.is_ordered):
         return is_same or is_within
@@ -171,18 +172,21 @@ def compare(older: str, newer: str, *, renames: Mapping[str, str] | None = None)
     # A statement that entails it lacks at most an "always" and an "every" of its words.
     if len(before) - shared <= 2 and _says_all_of(newer, older):
         return Comparison(relation="same" if _says_all_of(older, newer) else "entails")
-    whole, older_parts = _find_replacement(older, newer, renames or {}), clauses.parts(older)
+    whole = _find_replacement(older, newer, renames or {})
+    older_parts = clauses.split_parts(older)
     if whole is not None and whole.replaces:
         return replace(whole, parts=older_parts or (older,))
-    several_parts = older_parts if len(older_parts) > 1 else ()
-    of_parts = [(part, _find_replacement(part, newer, renames or {})) for part in several_parts]
-    ended_parts = {part: comparison for part, comparison in of_parts if comparison is not None and comparison.replaces}
+    ended_parts: dict[str, Comparison] = {}
+    for part in older_parts if len(older_parts) > 1 else ():
+        comparison = _find_replacement(part, newer, renames or {})
+        if comparison is not None and comparison.replaces:
+            ended_parts[part] = comparison
     if ended_parts:
         return replace(next(iter(ended_parts.values())), relation="replaces part", parts=tuple(ended_parts))
     if whole is not None:
         return whole
-    sizes = len(before), len(after)
     # A single common word has to be half of the longer statement.
+    sizes = len(before), len(after)
     size = min(sizes) if shared > 1 else max(sizes)
     return _OVERLAPS if shared and shared >= MIN_SUBJECT_SHARE * size else _UNRELATED
 
@@ -201,25 +205,27 @@ _MIN_ENTAILED_WORDS = 3
 
 
 class _Clause(NamedTuple):
-    """A clause: (conjunction, denials, words in order), its parts in any order, and all words as they are.
+    """A clause: its words in order, its parts in any order, and all its words in lower case.
 
     A part is its opener ("" for adverbs) and its words.
     """
 
-    head: tuple[str, tuple[str, ...], tuple[str, ...]]
+    conjunction: str
+    denials: tuple[str, ...]
+    words: tuple[str, ...]
     parts: Counter[tuple[str, tuple[str, ...]]]
     plain: frozenset[str]
 
     def adds_means(self, other: _Clause) -> bool:
-        """Whether it is the other clause, which denies nothing, plus the means."""
+        """Whether the clause says the same as the other one, which denies nothing, and by what means."""
         added = self.parts - other.parts
-        is_one = self.head == other.head and not self.head[1] and self.parts - added == other.parts
+        is_same = self[:3] == other[:3] and not self.denials and self.parts - added == other.parts
         are_means = all(opener in WORDS["how"] for opener, _ in added)
-        return is_one and are_means and not _has_limit(self.plain - other.plain)
+        return is_same and are_means and not _has_limit(self.plain - other.plain)
 
     def may_limit(self) -> bool:
-        """Whether it may limit the clauses before it."""
-        return bool(self.head[0]) or not self.head[2] or _has_limit(self.plain)
+        """Whether the clause may limit the clauses before it."""
+        return bool(self.conjunction) or not self.words or _has_limit(self.plain)
 
 
 def _has_limit(words: frozenset[str]) -> bool:
@@ -230,8 +236,8 @@ def _has_limit(words: frozenset[str]) -> bool:
 def required_words(text: str) -> frozenset[str]:
     """Returns the words that a text needs to entail this one: those of its clauses, without its reasons."""
     required: set[str] = set()
-    for (_, denials, main), parts, _ in _read_clauses(text):
-        required.update(denials, main, *(words for _, words in parts))
+    for clause in _read_clauses(text):
+        required.update(clause.denials, clause.words, *(words for _, words in clause.parts))
     return frozenset(required)
 
 
@@ -241,100 +247,110 @@ def _says_all_of(first: str, other: str) -> bool:
     if not required <= required_words(first):
         return False
     long, short = _read_clauses(first), _read_clauses(other)
-    (_, why, asks), (_, other_why, other_asks) = clauses.read(first), clauses.read(other)
+    reading, other_reading = read_statement(first), read_statement(other)
     size = len(short)
     if not 0 < size <= len(long) or any(map(_differs, long[: size - 1], short)):
         return False
-    last, more = long[size - 1], long[size:]
+    last, added = long[size - 1], long[size:]
     is_same = not _differs(last, short[-1])
-    if is_same and not more and (why, asks) == (other_why, other_asks):
+    if is_same and not added and reading[1:] == other_reading[1:]:
         return True
-    if len(required) < _MIN_ENTAILED_WORDS or asks or other_asks or not other_why <= why:
+    if len(required) < _MIN_ENTAILED_WORDS or reading.asks or other_reading.asks:
         return False
-    if not is_same and (more or not last.adds_means(short[-1])):
+    if not other_reading.reasons <= reading.reasons or not (is_same or (not added and last.adds_means(short[-1]))):
         return False
-    return not (more and last.head[1]) and not any(map(_Clause.may_limit, more))
+    return not (added and last.denials) and not any(map(_Clause.may_limit, added))
 
 
 def _differs(first: _Clause, other: _Clause) -> bool:
-    return first[:2] != other[:2]
+    return first[:4] != other[:4]
 
 
 @cached(4096)
 def _read_clauses(text: str) -> tuple[_Clause, ...]:
     """Returns the clauses of a text; one that is only a fronted part belongs to the next."""
-    words = clauses.read(text).words
+    words = read_statement(text).words
     denies = any(word.plain in _DENIALS or word.plain == "only" or word.plain.endswith("n't") for word in words)
     empty = WORDS["empty"] if denies else WORDS["empty"] | WORDS["weight"]
-    clauses_read: list[_Clause] = []
+    result: list[_Clause] = []
     fronted: list[Word] = []
-    own: list[Word] = []
-    join = ""
+    clause: list[Word] = []
+    conjunction = ""
     for word in (*words, Word(".", ".", "")):
-        joins = word.plain in ("and", "or", "but", "nor") and bool(own) and not any(w.plain in _CONDITIONS for w in own)
-        ends = word.plain in clauses.STOPS - {"(", ")"}
-        if not (joins or word.plain in clauses.STOPS):
-            own.append(word)
-        if not own or not (joins or ends):
+        has_condition = any(other.plain in _CONDITIONS for other in clause)
+        joins = word.plain in ("and", "or", "but", "nor") and bool(clause) and not has_condition
+        if not (joins or word.plain in STOPS):
+            clause.append(word)
+        if not clause or not (joins or word.plain in STOPS - {"(", ")"}):
             continue
-        if not clauses_read and not fronted and own[0].plain in _OPENING_WORDS and word.plain == ",":
-            fronted, own = own, []
+        if not result and not fronted and clause[0].plain in _OPENING_WORDS and word.plain == ",":
+            fronted, clause = clause, []
             continue
-        clauses_read += _build_clause(join, fronted, own, empty)
-        fronted, own, join = [], [], word.plain if joins and word.plain != "and" else ""
-    return (*clauses_read, *(_build_clause(join, [], fronted, empty) if fronted else []))
+        result += _build_clause(conjunction, fronted, clause, empty)
+        fronted, clause = [], []
+        conjunction = word.plain if joins and word.plain != "and" else ""
+    return (*result, *(_build_clause(conjunction, [], fronted, empty) if fronted else []))
 
 
-def _build_clause(join: str, fronted: list[Word], words: list[Word], empty: frozenset[str]) -> list[_Clause]:
+def _build_clause(conjunction: str, fronted: list[Word], words: list[Word], empty: frozenset[str]) -> list[_Clause]:
     """Returns the clause of some words, [] if all of them are empty."""
     if not fronted and words[0].plain in _OPENERS:  # the sentence itself begins after a fronted part
         plain = [word.plain for word in words]
 
-        def begins(at: int) -> bool:
-            is_inside = set(plain[1:at]) <= WORDS["determiner"] or plain[at - 1] in _OPENERS
-            return plain[at] in WORDS["determiner"] | WORDS["begin"] and not is_inside
+        def begins(index: int) -> bool:
+            is_inside = set(plain[1:index]) <= WORDS["determiner"] or plain[index - 1] in _OPENERS
+            return plain[index] in WORDS["determiner"] | WORDS["begin"] and not is_inside
 
-        at = next(filter(begins, range(2, len(words))), 0)
-        fronted, words = words[:at], words[at:]
+        index = next(filter(begins, range(2, len(words))), 0)
+        fronted, words = words[:index], words[index:]
     main, denials, parts = _split_words(words, empty)
-    parts += _split_words(fronted, empty)[2]
+    parts += _split_words(fronted, empty).parts
     if not (main or denials or parts):
         return []
     all_words = frozenset(word.plain for word in (*fronted, *words))
     counted = Counter((opener, tuple(inside)) for opener, inside in parts)
-    return [_Clause((join, tuple(denials), tuple(main)), counted, all_words)]
+    return [_Clause(conjunction, tuple(denials), tuple(main), counted, all_words)]
 
 
-def _split_words(
-    words: Sequence[Word], empty: frozenset[str]
-) -> tuple[list[str], list[str], list[tuple[str, list[str]]]]:
-    """Returns (a clause's words, its denials, its parts); the verb comes first: "secrets are stored", "store secrets"."""
+class _SplitClause(NamedTuple):
+    """The words of a clause with the verb first ("secrets are stored" as "store secrets"), its denials and its parts."""
+
+    words: list[str]
+    denials: list[str]
+    parts: list[tuple[str, list[str]]]
+
+
+def _split_words(words: Sequence[Word], empty: frozenset[str]) -> _SplitClause:
+    """Splits the words of a clause."""
     subject: list[str] = []
-    after: list[str] = []
+    predicate: list[str] = []
     denials: list[str] = []
     parts: list[tuple[str, list[str]]] = []
-    into, is_passive = subject, False
-    for at, (plain, root, *_) in enumerate(words):
-        in_condition = bool(parts) and parts[-1][0] in _CONDITIONS  # which goes to the end of its clause
+    target = subject
+    is_passive = False
+    for index, (plain, root, *_) in enumerate(words):
+        in_condition = bool(parts) and parts[-1][0] in _CONDITIONS  # a condition extends to the end of its clause
         if not in_condition and plain in _OPENING_WORDS:
             parts.append((_OPENERS.get(plain, plain), []))
-            into = parts[-1][1]
+            target = parts[-1][1]
         elif plain in _COPULA:
-            is_passive = is_passive or not in_condition
-            into = into if in_condition else after
+            if not in_condition:
+                is_passive = True
+                target = predicate
         elif not in_condition and (plain in ("not", "never") or plain.endswith("n't")):
             denials.append("never" if plain == "never" else "not")
         elif plain.endswith("ly") and len(plain) > 5:
             parts.insert(0, ("", [root]))
-        elif plain not in empty or _is_frequency(words, at):
-            into.append(plain if _may_be_past(plain) and at and not is_passive else root)
-    return [*after[:1], *subject, *after[1:]], denials, parts
+        elif plain not in empty or _is_frequency(words, index):
+            target.append(plain if _may_be_past(plain) and index and not is_passive else root)
+    return _SplitClause([*predicate[:1], *subject, *predicate[1:]], denials, parts)
 
 
-def _is_frequency(words: Sequence[Word], at: int) -> bool:
+def _is_frequency(words: Sequence[Word], index: int) -> bool:
     """Whether "every" or "all" is a frequency or a number."""
-    is_every, after = words[at].plain in ("every", "each", "all"), words[at + 1 : at + 2]
-    return is_every and any(word.plain in WORDS["counts"] or word.is_number for word in after)
+    if words[index].plain not in ("every", "each", "all"):
+        return False
+    return any(word.plain in WORDS["counts"] or word.is_number for word in words[index + 1 : index + 2])
 
 
 def _may_be_past(word: str) -> bool:
@@ -344,17 +360,17 @@ def _may_be_past(word: str) -> bool:
 
 # --- whether the newer statement replaces the older one
 
-OPPOSITES = clauses.opposites("opposite", clauses.root)
-#: Words that only refer to the present place, or name the kind of a number.
-_PLACE_ROOTS = roots("here")
-#: Environments in which one thing runs side by side; a statement about one does not concern the others.
-_ENVIRONMENT_ROOTS = roots("environment")
+OPPOSITES = find_opposites("opposite", root_of)
+#: Words that only refer to the present project, or name the kind of a number.
+_PLACE_ROOTS = roots_of_class("here")
+#: Environments in which a thing runs in parallel; a statement about one environment does not concern the others.
+_ENVIRONMENT_ROOTS = roots_of_class("environment")
 #: Words that add nothing to a liking: "prefer tabs", "use tabs for indentation".
-_LIKING_ROOTS = roots("liking")
+_LIKING_ROOTS = roots_of_class("liking")
 #: Verbs whose object may change: where a thing runs or is kept, and with what; not who wrote it.
-_HOLDING_ROOTS = roots("holding") | {""}
+_HOLDING_ROOTS = roots_of_class("holding") | {""}
 #: Words that only mark a rule.
-_RULE_ROOTS = frozenset((clauses.root("always"), clauses.root("please")))
+_RULE_ROOTS = frozenset((root_of("always"), root_of("please")))
 
 #: Least share of a statement's words that a denial of it names.
 MIN_DENIED_SHARE = 0.6
@@ -364,7 +380,7 @@ MIN_SUBJECT_SHARE = 0.5
 MIN_CHANGED_SHARE = 0.6
 #: `X instead of Y`: least share of the words around a plain Y that the older statement has.
 MIN_PLAIN_CONTEXT_SHARE = 0.4
-#: The same for a Y of several words or a name.
+#: `X instead of Y`: least share of the words around a Y of several words or a name.
 MIN_NAMED_CONTEXT_SHARE = 0.5
 #: Least share of the longer rest that two statements without their values have in common on one subject.
 MIN_REST_SHARE = 0.5
@@ -375,16 +391,18 @@ def _find_replacement(older: str, newer: str, renames: Mapping[str, str]) -> Com
 
     If `newer` mentions only some parts of `older`, it is the first replacement, as a possible one.
     """
-    of_parts = (_find_part_replacement(older, part, renames) for part in dict.fromkeys((newer, *clauses.parts(newer))))
+    of_parts = (
+        _find_part_replacement(older, part, renames) for part in dict.fromkeys((newer, *clauses.split_parts(newer)))
+    )
     comparisons = [comparison for comparison in of_parts if comparison is not None]
-    if comparisons and 0 < len(clauses.mentioned_parts(older, newer)) < len(clauses.parts(older)):
+    if comparisons and 0 < len(clauses.mentioned_parts(older, newer)) < len(clauses.split_parts(older)):
         return Comparison(relation="may replace", confidence=DOUBTFUL_CONFIDENCE, reasons=comparisons[0].reasons)
     return max(comparisons, key=lambda comparison: comparison.confidence, default=None)
 
 
 def _find_part_replacement(older: str, newer: str, renames: Mapping[str, str]) -> Comparison | None:
     """Finds the replacement of the older statement by one part of a newer one; None if there is none."""
-    renamed = names.apply_renames(older, renames)
+    renamed = apply_renames(older, renames)
     if _statement_stems(renamed).isdisjoint(_statement_stems(newer)):
         return None
     before, after = parse(renamed), parse(newer)
@@ -412,7 +430,7 @@ def _is_left_as_named(older: str, before: Claims, switch: Switch) -> bool:
 @cached(4096)
 def _statement_stems(text: str) -> frozenset[str]:
     """Returns the stems of a statement; two statements without a common one need not be parsed."""
-    return stems(clauses.read(text).words)
+    return stems(read_statement(text).words)
 
 
 def _find_signals(before: Claims, after: Claims, unfollowed: Claims) -> dict[str, bool]:
@@ -425,11 +443,11 @@ def _find_signals(before: Claims, after: Claims, unfollowed: Claims) -> dict[str
         signals["changed"] = True
     if any(_likes_better(liked, other, before) for liked, other in after.prefers):
         signals["prefers"] = True
-    for what in after.gone:
-        if what <= before.positive:
-            if before.topic == what or 2 * len(what) >= len(before.stems):
+    for thing in after.gone:
+        if thing <= before.positive:
+            if before.topic == thing or 2 * len(thing) >= len(before.stems):
                 signals["gone"] = True
-            elif what & before.names or any(slot.value == what for slot in before.slots):
+            elif thing & before.names or any(slot.value == thing for slot in before.slots):
                 signals.setdefault("gone", False)
     shared = before.stems & after.stems
     if len(shared) < MIN_SUBJECT_SHARE * min(len(before.stems), len(after.main)):
@@ -445,7 +463,7 @@ def _changes_value(change: Change, slot: Slot, before: Claims) -> bool:
     """Whether a slot of an older statement gives the changed thing another value."""
     # A number replaces a number, in 2026-12-15 as in "port 8080"; "green" replaces none.
     numbers = is_date_or_number(slot.value - change.thing) and is_date_or_number(change.value)
-    if not numbers and (slot.way not in ("means", "place") or slot.verb not in _HOLDING_ROOTS):
+    if not numbers and (slot.kind not in ("means", "place") or slot.verb not in _HOLDING_ROOTS):
         return False
     same = slot.value & change.value
     if (has_number(same) if numbers else same) or (slot.value & change.thing and not numbers):
@@ -460,12 +478,12 @@ def _changes_value(change: Change, slot: Slot, before: Claims) -> bool:
 def _likes_better(liked: frozenset[str], other: frozenset[str], before: Claims) -> bool:
     """Whether an older statement only recommends the thing that is now liked less."""
     rest = before.stems - other - _LIKING_ROOTS
-    is_liked = any(liked <= what for what, _ in before.prefers)
+    is_liked = any(liked <= thing for thing, _ in before.prefers)
     return other <= before.positive and rest in (frozenset(), liked) and not is_liked
 
 
 def _says_instead(claim: Denial, before: Claims) -> bool:
-    """`X instead of Y`: the older statement has Y and the words that surround it in the newer one."""
+    """Whether an older statement has the Y of `X instead of Y`, and the words that surround it in the newer one."""
     if not claim.what <= before.positive:
         return False
     if claim.context and claim.context <= before.stems - before.positive:
@@ -481,9 +499,12 @@ def _says_instead(claim: Denial, before: Claims) -> bool:
 
 def _is_all(what: frozenset[str], before: Claims) -> bool:
     """Whether a statement names the means or place of work ("we deploy to Fly.io") and hardly a subject."""
-    rest, slots = before.positive - what - _RULE_ROOTS, [slot for slot in before.slots if slot.value == what]
-    placed = {slot.verb for slot in slots if slot.way == "place"} & _HOLDING_ROOTS if what <= before.names else None
-    return bool(placed and rest <= placed) or (len(rest) <= 2 and any(slot.way == "means" for slot in slots))
+    rest = before.positive - what - _RULE_ROOTS
+    slots = [slot for slot in before.slots if slot.value == what]
+    if len(rest) <= 2 and any(slot.kind == "means" for slot in slots):
+        return True
+    verbs = {slot.verb for slot in slots if slot.kind == "place"} & _HOLDING_ROOTS
+    return bool(verbs) and rest <= verbs and what <= before.names
 
 
 def _denies(claim: Denial, before: Claims) -> bool:
@@ -509,11 +530,11 @@ def _find_opposite(before: Claims, after: Claims, shared: frozenset[str]) -> dic
 def _find_other_value(before: Claims, after: Claims) -> dict[str, bool]:
     """Finds the kind of a value that changed in one slot, if the rest of both statements is the same subject."""
     if after.asks or after.adds or before.positive < after.positive or after.positive < before.positive:
-        return {}  # one says the same as the other, and more
+        return {}  # one statement says the same as the other, and more
     for old in before.slots:
         for new in after.slots:
-            one_verb = old.verb == new.verb or not old.verb or not new.verb
-            if old.way != new.way or not (one_verb or (old.verb in after.stems and new.verb in before.stems)):
+            is_one_verb = old.verb == new.verb or not old.verb or not new.verb
+            if old.kind != new.kind or not (is_one_verb or (old.verb in after.stems and new.verb in before.stems)):
                 continue
             if old.value <= new.value or new.value <= old.value:
                 continue

@@ -15,7 +15,7 @@ from csmd import parameters, wire
 from csmd.capture import project_identity
 from csmd.config import Config
 from csmd.dream.gates import Verdict
-from csmd.embedding.models import Embedder
+from csmd.embedding.worker_client import Embedder
 from csmd.errors import BadInput, CsmdError
 from csmd.exclusions import Excludes, Pauses
 from csmd.knowledge import Memory
@@ -24,8 +24,8 @@ from csmd.recall import visibility
 from csmd.recall.hybrid_search import Embed
 from csmd.store import candidates
 from csmd.store.core import Lane, Store
-from csmd.store.lookup_log import Composition, Lookup
 from csmd.store.sqlite import Rows
+from csmd.store.telemetry_rows import Composition, Lookup
 
 Json = dict[str, Any]
 F = TypeVar("F", bound=Callable[..., Any])

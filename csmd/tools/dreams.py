@@ -21,7 +21,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.store import dream_scopes, dreams, journal, ledger, projects, provider_rows, workspaces
 from csmd.store.dreams import Dream
 from csmd.store.journal import ChangedFile, ChangedRow, ChangeSet
-from csmd.store.row_images import Image
+from csmd.store.memory_snapshots import Snapshot
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import markdown
 from csmd.tools.declaration import Json, ToolContext, Tools, clamp_limit, find_places, resolve_id
@@ -205,7 +205,7 @@ def _change_set_json(
     }  # fmt: skip
 
 
-def _side_json(image: Image) -> Json | None:
+def _side_json(image: Snapshot) -> Json | None:
     """Returns a memory or candidate before or after an action, None if it did not exist.
 
     A candidate's tier is its status.

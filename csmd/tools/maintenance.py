@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from csmd.capture import project_identity
-from csmd.embedding import models
+from csmd.embedding import installed_models
 from csmd.errors import BadInput
 from csmd.paths import is_there
 from csmd.recall import visibility
@@ -62,7 +62,7 @@ def _show_job(ctx: ToolContext, rows: None, id_: str) -> Json:
 @TOOLS.add("csm_model_add", mutates=True)
 def _add_model(ctx: ToolContext, rows: Rows, path: str, name: str = "") -> Json:
     """Install an embedding model from a folder; `name` if it is not the configured one; returns a job."""
-    models.check_model_dir(Path(path))
+    installed_models.check_model_dir(Path(path))
     return {"job": ctx.submit("model", path=str(Path(path)), order={"name": name})}
 
 

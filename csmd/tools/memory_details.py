@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from csmd.knowledge import Link, Memory
 from csmd.memory import confidence, supersession
-from csmd.recall import brief, results, visibility
+from csmd.recall import brief, memory_neighbours, visibility
 from csmd.recall.visibility import is_visible
 from csmd.store import belief_changes, failures, memories, memory_links, projects, receipts, search, topics
 from csmd.store.sqlite import Rows
@@ -100,7 +100,9 @@ def _show_memory(
 
 def _list_same_topic(rows: Rows, memory: Memory, asking: str) -> list[Json]:
     """Current memories with the most similar topics that the caller may see."""
-    seqs = results.find_same_topic(rows, memory.seq, projects=visibility.find_visible_places(rows, asking=asking))
+    seqs = memory_neighbours.find_same_topic(
+        rows, memory.seq, projects=visibility.find_visible_places(rows, asking=asking)
+    )
     others = memories.by_seqs(rows, seqs)
     return [brief_memory_json(others[seq]) for seq in seqs if not others[seq].superseded_by][:MAX_SAME_TOPIC]
 

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from urllib.parse import urlsplit
 
 from csmd.curator import spending
-from csmd.embedding import models
+from csmd.embedding import installed_models
 from csmd.errors import BadInput, ConfigError
 from csmd.recall import visibility
 from csmd.store import ledger, projects, provider_rows
@@ -35,7 +35,7 @@ def _add_provider(ctx: ToolContext, rows: Rows, name: str, place: str, model: st
         place = _check_place(place, has_key=bool(key_from))
     provider = ProviderRow(name=name, place=place, model=model, key_from=key_from, added_at=ctx.now())
     ctx.store.write(lambda writing: provider_rows.add_provider(writing, provider))
-    models.move_endpoints(ctx.config.paths.models, name, place=place, key_from=key_from)
+    installed_models.update_endpoints(ctx.config.paths.models, name, place=place, key_from=key_from)
     return as_json(provider, "name place model key_from")
 
 
@@ -78,7 +78,7 @@ def _remove_provider(ctx: ToolContext, rows: Rows, name: str) -> Json:
     """Remove a language model; it is no longer asked, not even for vectors."""
     if not ctx.store.write(lambda writing: provider_rows.remove_provider(writing, name)):
         raise BadInput(f"no provider {name!r} was added", hint="`csmd provider list` shows them")
-    models.remove_endpoints(ctx.config.paths.models, name)
+    installed_models.remove_endpoints(ctx.config.paths.models, name)
     return {"removed": name}
 
 

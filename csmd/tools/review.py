@@ -11,7 +11,7 @@ from csmd.knowledge import Candidate, Memory
 from csmd.memory import open_matters, review_answers, supersession
 from csmd.memory.undo import undo_answer
 from csmd.recall import visibility
-from csmd.store import candidates, journal, memories, search, upkeep_queries
+from csmd.store import candidates, journal, memories, search
 from csmd.store.journal import ChangeSet
 from csmd.store.sqlite import Rows
 from csmd.text import display, search_terms
@@ -36,7 +36,7 @@ def _list_review(
     waiting = candidates.waiting(rows, projects=seen, statuses=("needs_review",), limit=MAX_WAITING)
     waiting.sort(key=lambda candidate: (not candidate.contradicted, -candidate.confidence, candidate.seq))
     since = ctx.before(review_answers.MAX_WAITING_DAYS * 86_400)
-    unsure = upkeep_queries.memories_to_review(
+    unsure = memories.list_review_seqs(
         rows, projects=seen, below=review_answers.MIN_UNREVIEWED_CONFIDENCE, since=since, limit=MAX_WAITING
     )
     waiting = [candidate for candidate in waiting if candidate.id.startswith(id_) and not _is_over(rows, candidate)]

@@ -14,7 +14,7 @@ from typing import TypeVar
 from csmd.errors import BadInput, CsmdError
 from csmd.knowledge import Link, Memory
 from csmd.memory import remember, supersession, topic_tagging
-from csmd.recall import results, visibility
+from csmd.recall import memory_neighbours, visibility
 from csmd.store import memories, memory_graph, memory_links, tombstones, topics
 from csmd.store.sqlite import Rows
 from csmd.text import display
@@ -136,7 +136,7 @@ def _check_relationship(name: str) -> None:
     if name in RESERVED_RELATIONSHIPS:
         raise BadInput(f"only csmd creates the relationship {name!r}", hint=RESERVED_RELATIONSHIPS[name])
     if not _RELATIONSHIP.fullmatch(name):
-        hint = f"name it in one to three words: extends, is part of, or one of {', '.join(results.DRAWN_BY_HAND)}"
+        hint = f"name it in one to three words: extends, is part of, or one of {', '.join(memory_neighbours.DRAWN_BY_HAND)}"
         raise BadInput(f"{display.cut(name, 60)!r} is not a relationship", hint=hint)
 
 
@@ -205,7 +205,7 @@ def _list_related(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> J
     for _, other, relationship, weight, outwards in memory_graph.list_edges(rows, [memory.seq], projects=seen):
         link = {"relationship": relationship, "weight": weight, "direction": "to" if outwards else "from"}
         links_to.setdefault(other, []).append(link)
-    neighbours = results.find_neighbours(rows, [memory.seq], projects=seen).get(memory.seq, [])
+    neighbours = memory_neighbours.find_neighbours(rows, [memory.seq], projects=seen).get(memory.seq, [])
     others = memories.by_seqs(rows, [seq for seq, *_ in neighbours])
     tagged = topics.topics_of_memories(rows, [memory.seq, *others])
     own_topics = {tag.name for tag in tagged.get(memory.seq, ())}

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from csmd.store import lookup_log
-from csmd.store.lookup_log import Composition, Lookup
+from csmd.store import telemetry_rows
 from csmd.store.sqlite import Rows
+from csmd.store.telemetry_rows import Composition, Lookup
 from csmd.tools.declaration import Json, ToolContext, Tools, clamp_limit
 
 TOOLS = Tools()
@@ -22,7 +22,7 @@ MAX_LOG_ROWS = 1000
 def _show_log(ctx: ToolContext, rows: Rows, days: int = 7, limit: int = 20) -> Json:
     """Show what was composed for sessions, and how often it was empty."""
     since = _start_time(ctx, days)
-    compositions = [*_unwritten_since(ctx.unwritten()[0], since), *lookup_log.compositions_since(rows, since)]
+    compositions = [*_unwritten_since(ctx.unwritten()[0], since), *telemetry_rows.read_since(rows, Composition, since)]
     events = {
         event: _composition_counts([composition for composition in compositions if composition.event == event])
         for event in sorted({composition.event for composition in compositions})
@@ -49,7 +49,7 @@ def _composition_counts(compositions: Sequence[Composition]) -> Json:
 def _report_lookups(ctx: ToolContext, rows: Rows, days: int = 7) -> Json:
     """Show how often searches found nothing."""
     since = _start_time(ctx, days)
-    lookups = [*_unwritten_since(ctx.unwritten()[1], since), *lookup_log.lookups_since(rows, since)]
+    lookups = [*_unwritten_since(ctx.unwritten()[1], since), *telemetry_rows.read_since(rows, Lookup, since)]
     kinds = {
         kind: _lookup_counts([lookup for lookup in lookups if lookup.kind == kind])
         for kind in sorted({lookup.kind for lookup in lookups})

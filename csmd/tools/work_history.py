@@ -11,7 +11,7 @@ from csmd.memory import session_links, work_outcomes
 from csmd.memory.work_outcomes import StoredEnding
 from csmd.recall import advisory, visibility
 from csmd.recall.advisory import Line
-from csmd.store import candidates, digests, failures, memories, outcome_rows, session_link_rows, sessions
+from csmd.store import candidates, digests, failures, memories, session_link_rows, sessions, work_outcome_rows
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, clamp_limit, require_person
 from csmd.tools.injections import find_session_places
@@ -106,7 +106,7 @@ def _view_digests(
 @TOOLS.add("csm_self_model")
 def _view_self_model(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """View how kinds of work ended, with confidence, drift warnings and continuity."""
-    endings = [StoredEnding(*row) for row in outcome_rows.read_outcomes(rows, projects=seen)]
+    endings = [StoredEnding(*row) for row in work_outcome_rows.read_outcomes(rows, projects=seen)]
     capability = "name confidence well decided sessions since last_at evidence"
     return {
         "note": PREVIEW_NOTE,
@@ -120,8 +120,7 @@ def _view_self_model(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
             if warning.kind == "drift_warning"
         ],
         "continuity": [
-            dict(zip(("what", "name", "since", "until", "sessions"), row, strict=True)) | {"type": "self_continuity"}
-            for row in outcome_rows.model_and_version_spans(rows, projects=seen)
+            span._asdict() | {"type": "self_continuity"} for span in sessions.list_version_spans(rows, projects=seen)
         ],
         "links": session_link_rows.link_counts(rows, projects=seen),
     }

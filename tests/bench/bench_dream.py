@@ -49,10 +49,10 @@ from csmd.daemon.dreaming import STEPS
 from csmd.daemon.jobs import Background
 from csmd.dream import day_files
 from csmd.dream import steps as stage
-from csmd.embedding.models import Embedder
+from csmd.embedding.worker_client import Embedder
 from csmd.knowledge import Provenance, Statement
 from csmd.memory import duplicates, remember, topic_tagging
-from csmd.store import dreams, files, journal, projects, upkeep_queries
+from csmd.store import dreams, files, journal, memory_upkeep, projects
 from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import ToolContext
@@ -153,7 +153,7 @@ def replayed(
             keep(background.context.config.paths.memory, notes)
         if dreaming:
             print(f"{'actions':44} {', '.join(f'{kind} {count}' for kind, count in sorted(did.items())) or 'none'}")
-        alive = store.read(lambda rows: upkeep_queries.memories_of_places(rows, None))
+        alive = store.read(lambda rows: memory_upkeep.list_active_memories(rows, None))
         pairs = list(chain.from_iterable(duplicates.iter_pairs(alive, everywhere={})))
         exact = sum(pair.exact for pair in pairs)
         print(

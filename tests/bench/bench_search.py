@@ -178,7 +178,7 @@ def beside(
 
 def linked(looking: threads.PairFinder, seq: int) -> list[float]:
     """How surely a passage follows each that it is compared with."""
-    return [threads.probability(threads.features(pair, rare)) for pair, rare in looking.pairs(seq)]
+    return [threads.probability(threads.features(pair, rare)) for pair, rare in looking.find_pairs(seq)]
 
 
 def step(rows: Rows, model: int) -> Took:

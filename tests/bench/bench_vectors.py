@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from bench_redact import decoded
 
-from csmd.embedding.models import Embedder
+from csmd.embedding.worker_client import Embedder
 
 WORDS, TOGETHER = 45, 64
 

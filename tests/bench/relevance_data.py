@@ -133,13 +133,13 @@ class Asker:
 
     def bearing(self, rows: Rows, cwd: str, said: str) -> list[ScoredStatement]:
         """The candidates of a prompt in a directory, best first."""
-        rows.of_this_read = {}
+        rows.read_cache = {}
         places = visibility.scopes(rows, cwd)
         return prompt.find_relevant(rows, places=places, prompt=said, embed=self.embed(rows), degraded=[])
 
     def lines(self, rows: Rows, cwd: str, said: str) -> tuple[list[Line], dict[str, float]] | None:
         """The lines that recall finds for a prompt, and what tells whether it needs any; None where nothing is looked for."""
-        rows.of_this_read = {}
+        rows.read_cache = {}
         places = visibility.scopes(rows, cwd)
         asked = prompt.make_query(rows, said, places, self.embed(rows), [])
         terms = hybrid_search.weigh_terms(rows, asked, [])
@@ -152,7 +152,7 @@ class Asker:
 
     def recall(self, rows: Rows, cwd: str, said: str) -> str:
         """What a prompt is told in a directory; "" for nothing, and without one."""
-        rows.of_this_read = {}
+        rows.read_cache = {}
         settings = Settings()
         made = prompt.recall(
             rows, places=visibility.scopes(rows, cwd), session_id="", prompt=said[:ASKED], floor=settings.recall_floor,
@@ -371,10 +371,10 @@ def labelled_pairs(sets: Sets, homes: Path, name: str) -> Iterator[LabelledPair]
         seen: set[tuple[int, int]] = set()
         every = [seq for (seq,) in rows.all("SELECT seq FROM passages ORDER BY seq")]
         for at in range(0, len(every), threads.BATCH):
-            rows.of_this_read = {}
+            rows.read_cache = {}
             looking = threads.PairFinder(rows, int(model) if model is not None else None)
             for seq in every[at : at + threads.BATCH]:
-                for pair, rarity in looking.pairs(seq):
+                for pair, rarity in looking.find_pairs(seq):
                     key = (pair.older.seq, pair.newer.seq)
                     if pair.older.seq in parts and key not in seen:
                         seen.add(key)

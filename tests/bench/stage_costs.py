@@ -19,7 +19,7 @@ from csmd.config import default_paths, load
 from csmd.daemon import stages
 from csmd.daemon.context import Task, now_iso
 from csmd.daemon.jobs import Background
-from csmd.embedding.models import Embedder
+from csmd.embedding.worker_client import Embedder
 from csmd.store import files
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows

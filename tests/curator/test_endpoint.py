@@ -15,9 +15,9 @@ from scripted_models import Answer, ScriptedModels
 from csmd.curator.contract import ProviderFailed
 from csmd.curator.endpoint import EndpointEncoder, quantise
 from csmd.curator.process import Order
-from csmd.embedding import models
-from csmd.embedding.models import Embedder
+from csmd.embedding import installed_models
 from csmd.embedding.worker import INT8_SCALE
+from csmd.embedding.worker_client import Embedder
 from csmd.errors import EmbeddingUnavailable
 
 
@@ -59,18 +59,18 @@ def test_the_worker_asks_its_endpoint_and_what_is_sent_is_counted(tmp_path: Path
     with ScriptedModels([Answer(), Answer(), Answer(status=500)]) as server:
         place = row(server, "openai").place
         found = {"provider": "openai", "place": "http://127.0.0.1:1", "model": "small", "key_from": "", "dim": 8}
-        models.write_endpoint(tmp_path, "openai/small", found)
-        models.move_endpoints(tmp_path, "openai", place=place)
-        folder = models.installed_model(tmp_path, "openai/small")
-        assert folder is not None and models.model_identity(folder) == "openai/small@endpoint-8"
+        installed_models.write_endpoint(tmp_path, "openai/small", found)
+        installed_models.update_endpoints(tmp_path, "openai", place=place)
+        folder = installed_models.installed_model(tmp_path, "openai/small")
+        assert folder is not None and installed_models.model_identity(folder) == "openai/small@endpoint-8"
         embedder = Embedder(folder, idle_s=60, environment=dict(os.environ), endpoint_command=command)
         try:
             assert [len(vector) for vector in embedder.embed(["one", "two"], deadline_s=30)] == [8, 8]
-            assert (embedder.take_sent(), embedder.take_sent()) == (2, 0)
+            assert (embedder.take_sent_tokens(), embedder.take_sent_tokens()) == (2, 0)
             embedder.embed(["three"], deadline_s=30)
             with pytest.raises(EmbeddingUnavailable, match="HTTP 500"):
                 embedder.embed(["four"], deadline_s=30)
         finally:
             embedder.close()
-    models.remove_endpoints(tmp_path, "openai")
-    assert models.installed_model(tmp_path, "openai/small") is None
+    installed_models.remove_endpoints(tmp_path, "openai")
+    assert installed_models.installed_model(tmp_path, "openai/small") is None

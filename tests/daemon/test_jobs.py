@@ -20,7 +20,7 @@ from csmd.daemon import jobs, reading, stages, tasks
 from csmd.daemon.context import Task, now_iso, to_iso
 from csmd.daemon.jobs import FULL_SWEEP_S, LIVE_SWEEP_S, PASS_EVERY_S
 from csmd.daemon.stages import PROVISIONAL_TIMEOUT_S
-from csmd.embedding import models
+from csmd.embedding import installed_models
 from csmd.errors import StoreError
 from csmd.memory import failure_links
 from csmd.recall import threads
@@ -316,7 +316,7 @@ def test_trouble_is_shown_while_it_lasts_and_logged_once(parts: Any, caplog: pyt
 
 
 def test_a_model_that_does_not_load_ends_its_job_and_nothing_else(parts: Any, tiny_model: Path, tmp_path: Path) -> None:
-    broken = models.add_model(tiny_model, tmp_path / "copied", name="broken")
+    broken = installed_models.add_model(tiny_model, tmp_path / "copied", name="broken")
     (broken / "model.onnx").write_bytes(b"no model")
     parts.machine.conversation()
     job = parts.background.context.submit(Task(id="j", kind="model", path=str(broken)))

@@ -28,7 +28,7 @@ from csmd.daemon import import_task, reading
 from csmd.daemon.alarms import RECHECK_S
 from csmd.daemon.context import Backlog, Task, now_iso
 from csmd.daemon.jobs import FULL_SWEEP_S, TICK_S, Background
-from csmd.embedding.models import Embedder
+from csmd.embedding.worker_client import Embedder
 from csmd.exclusions import Excludes
 from csmd.store import activity, files
 from csmd.store.core import Store

@@ -15,7 +15,7 @@ from csmd.config import Config, child_environment
 from csmd.daemon import reading
 from csmd.daemon.context import now_iso
 from csmd.daemon.jobs import Background
-from csmd.embedding.models import Embedder
+from csmd.embedding.worker_client import Embedder
 from csmd.hosts import adapters
 from csmd.store import files
 from csmd.store.core import Store

@@ -22,7 +22,7 @@ from csmd.daemon import injection
 from csmd.daemon.context import PendingStarts, Task
 from csmd.daemon.server import Server
 from csmd.daemon.spool_replay import replay
-from csmd.embedding.models import Embedder
+from csmd.embedding.worker_client import Embedder
 from csmd.exclusions import Excludes
 from csmd.hosts.hook_payloads import EVENT_BY_HOOK
 from csmd.store import activity, files, receipts

@@ -318,7 +318,7 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("quarantine", "note", "1 note lies", _quarantined),
     ("store", "note", "was not read to its end", lambda p: replace(p.scene, store_problems=None)),
     ("store", "fail", "the database is damaged: turns: 3 wrong", lambda p: replace(p.scene, store_problems=("turns: 3 wrong",))),
-    ("beliefs", "warn", "every memory was said somewhere: broken by m1", lambda p: replace(p.scene, broken_rules=(("every memory was said somewhere: broken by m1", "csmd forget m1"),))),
+    ("beliefs", "warn", "every memory has a source: broken by m1", lambda p: replace(p.scene, broken_rules=(("every memory has a source: broken by m1", "csmd forget m1"),))),
     ("trust", "warn", "is not trusted", lambda p: _state(p, {"projects": {str(p.machine.project): {"hasTrustDialogAccepted": False}}})),
     ("client", "fail", "the client is 1.0.84; csmd's hooks need 1.0.85", lambda p: _client(p, "1.0.84 (Claude Code)")),
     ("client", "note", "prints no version", lambda p: _client(p, "hello")),

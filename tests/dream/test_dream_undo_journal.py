@@ -35,11 +35,11 @@ from csmd.store import (
     journal,
     memories,
     memory_deletion,
+    memory_snapshots,
     project_merges,
     projects,
     purge,
     purge_files,
-    row_images,
     stored_pages,
     tombstones,
 )
@@ -449,9 +449,9 @@ def test_a_purged_session_takes_the_actions_and_files_along_that_told_of_it(stor
 def test_a_candidates_words_are_kept_apart_from_its_state(store: Store) -> None:
     believed(store)
     found = store.read(lambda rows: candidates.waiting(rows, projects=None))
-    images = store.read(lambda rows: row_images.take_images(rows, [one.id for one in found]))
+    images = store.read(lambda rows: memory_snapshots.take_snapshots(rows, [one.id for one in found]))
     for one, image in zip(found, images, strict=True):
-        assert one.fingerprint in image.more.values() and one.fingerprint not in str(image.state)
+        assert one.fingerprint in image.details.values() and one.fingerprint not in str(image.state)
 
 
 def test_a_purged_project_takes_all_that_was_dreamt_of_it_along(store: Store) -> None:

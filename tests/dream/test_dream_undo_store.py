@@ -29,7 +29,7 @@ from journal_fixtures import (
 
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import merging, supersession
-from csmd.store import memories, memory_deletion, row_images, row_restore, tombstones
+from csmd.store import memories, memory_deletion, memory_snapshots, tombstones
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -135,14 +135,14 @@ def test_an_image_that_an_older_csmd_made_is_given_back_and_leaves_alone_what_th
     store = Store(tmp_path / "csmd.db", now=NOW)
     try:
         ident = believed(store)[4]
-        was = store.read(lambda rows: row_images.take_images(rows, [ident]))[0]
-        more = {name: value for name, value in was.more.items() if name != "scenes"}
-        old = was._replace(more=more)
+        was = store.read(lambda rows: memory_snapshots.take_snapshots(rows, [ident]))[0]
+        more = {name: value for name, value in was.details.items() if name != "scenes"}
+        old = was._replace(details=more)
         scene = store.read(lambda rows: rows.all("select * from scenes"))
-        store.write(lambda rows: row_restore.restore(rows, [(old, old)], at=LATER))
+        store.write(lambda rows: memory_snapshots.restore(rows, [(old, old)], at=LATER))
         assert scene and store.read(lambda rows: rows.all("select * from scenes")) == scene
-        new = was._replace(more={**more, "scenes": []})
-        store.write(lambda rows: row_restore.restore(rows, [(new, was)], at=LATER))
+        new = was._replace(details={**more, "scenes": []})
+        store.write(lambda rows: memory_snapshots.restore(rows, [(new, was)], at=LATER))
         assert store.read(lambda rows: rows.all("select * from scenes")) == [], "what the act brought goes with it"
     finally:
         store.close()

@@ -17,6 +17,7 @@ import pytest
 from e2e import client, scripted_api
 from e2e.hosts import claude_code
 from machine import eventually
+from terminal import Terminal
 
 from csmd.hosts import host_files
 from csmd.hosts.claude import registration
@@ -147,7 +148,11 @@ def test_the_plugin_alone_and_beside_the_settings_hooks_captures_once_and_tells_
     assert model_tools.FENCE_OPEN in result_of_tool(alone) or "Nothing found" in result_of_tool(alone)
     csmd("sync", "--json")
     after_alone = csmd("status", "--json")["counts"]
-    assert [row["text"] for row in csmd("memories", "--json")["memories"]] == [PREFERENCE]
+    (memory,) = csmd("memories", "--json")["memories"]
+    assert memory["text"] == PREFERENCE
+    # What a program hands over (`-p`) is told at no start until a person makes it theirs.
+    pin = Terminal("pin", memory["id"], cwd=sandbox.project, environment=sandbox.environment())
+    assert pin.ends() == 0, pin.said
     assert after_alone["events"] >= 4, after_alone
 
     settings = json.loads(by_hand.read_text())

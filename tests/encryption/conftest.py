@@ -18,7 +18,7 @@ import forked_process
 import pytest
 from machine import LIMIT_S, Machine
 
-from csmd.store import sqlite
+from csmd.store.cipher import use_key
 
 HERE = Path(__file__).parent
 #: What is said in every home of these tests, and must not be read in a file of it.
@@ -31,7 +31,7 @@ def cipher() -> Iterator[None]:
     if not hasattr(apsw, "mc_version") or importlib.util.find_spec("keyring") is None:
         pytest.skip("apsw-sqlite3mc and keyring are not installed")
     yield
-    sqlite.use_key(None)
+    use_key(None)
 
 
 @dataclass(kw_only=True)

@@ -12,20 +12,20 @@ from machine import eventually
 from terminal import Terminal
 
 from csmd.errors import BadInput, ConfigError, Damaged, KeyMissing
-from csmd.store import backup, integrity, keys, sqlite
+from csmd.store import backup, cipher, integrity, keys, sqlite
 from csmd.store.core import Store
 
 
 def rows_of(home: Home) -> dict[str, list[tuple[object, ...]]]:
     """Every row of every table of the database, which nobody has open."""
     record = keys.read_record(home.machine.home)
-    sqlite.use_key(keys.from_text(home.recovery_key) if record else None)
+    cipher.use_key(keys.parse_key(home.recovery_key) if record else None)
     try:
         with sqlite.open_rows(home.machine.paths.database, readonly=False, inspect_only=True) as rows:
             tables = rows.column("select name from sqlite_schema where type = 'table' and rootpage > 0 order by name")
             return {table: sorted(rows.all(f'select * from "{table}"'), key=repr) for table in tables}
     finally:
-        sqlite.use_key(None)
+        cipher.use_key(None)
 
 
 #: The paths that `.ci/run` leaves to `.ci/long`.
@@ -49,14 +49,14 @@ def test_a_person_encrypts_a_home_with_a_running_daemon_and_no_planted_word_is_l
     assert terminal.ends() == 0, terminal.said
     assert "pages below memory/" in " ".join(shown.split())
     key = next(line.strip() for line in shown.splitlines() if line.count("-") == 13)
-    assert keys.from_text(key) is not None
+    assert keys.parse_key(key) is not None
 
     home.talk("after")
     machine.csmd("backup", "--json")
     assert machine.call("csm_memory_search", query=PLANTED, project=str(machine.project))["hits"]
     assert machine.status()["encrypted"] and machine.status()["degraded"] == []
     assert home.files_with(PLANTED) == [] and not (damaged / "csmd.db").exists()
-    assert home.files_with(key) == home.files_with(keys.from_text(key).hex()) == []  # type: ignore[union-attr]
+    assert home.files_with(key) == home.files_with(keys.parse_key(key).hex()) == []  # type: ignore[union-attr]
     machine.csmd("stop")
     assert home.files_with(PLANTED) == []
     status = machine.csmd("encrypt", "status", "--json")
@@ -108,7 +108,7 @@ def test_a_daemon_without_its_key_waits_says_so_and_goes_on_by_itself(home: Home
     elif amiss == "gone":
         ring.unlink()
     elif amiss == "another":
-        ring.write_text(json.dumps(dict.fromkeys(json.loads(held), keys.to_text(bytes(32)))))
+        ring.write_text(json.dumps(dict.fromkeys(json.loads(held), keys.format_key(bytes(32)))))
     else:
         (machine.home / keys.RECORD_FILE).unlink()
     machine._install_hooks()
@@ -163,7 +163,7 @@ def test_a_recovery_key_brings_a_lost_key_and_a_lost_record_back(home: Home) -> 
         terminal.press(f"{key}\n")
         return terminal
 
-    for wrong, why in (("AAAA-BBBB", "not a recovery key"), (keys.to_text(bytes(32)), "does not open the database")):
+    for wrong, why in (("AAAA-BBBB", "not a recovery key"), (keys.format_key(bytes(32)), "does not open the database")):
         terminal = typed(wrong)
         assert terminal.ends() == 1 and why in terminal.said
     terminal = typed(home.recovery_key.lower().replace("-", " "))
@@ -176,9 +176,9 @@ def test_a_recovery_key_brings_a_lost_key_and_a_lost_record_back(home: Home) -> 
 @LONG
 def test_a_key_file_does_instead_of_a_keyring_but_not_in_the_home(home: Home) -> None:
     machine, place = home.machine, home.machine.root / "key"
-    assert "protects nothing" in home.program("prepare", str(machine.home / "key"), code=1)
+    assert "is inside csmd's home" in home.program("prepare", str(machine.home / "key"), code=1)
     place.write_text("something else\n")
-    assert "holds no key" in home.program("prepare", str(place), code=1)
+    assert "does not contain a csmd key" in home.program("prepare", str(place), code=1)
     place.unlink()
     prepared = home.program("prepare", str(place))
     assert place.stat().st_mode & 0o777 == 0o600 and place.read_text().strip() == prepared["recovery_key"]
@@ -226,7 +226,7 @@ def test_a_purge_a_repair_and_a_lost_database_do_under_a_key(home: Home) -> None
     machine.work("csm_backup_make")
     done = machine.work("csm_privacy_purge", what=PLANTED, kind="text", by_person=True)
     assert done["left"] == []
-    sqlite.use_key(keys.from_text(home.recovery_key))
+    cipher.use_key(keys.parse_key(home.recovery_key))
     with sqlite.open_rows(machine.paths.database, readonly=True) as rows:
         assert not rows.exists("select 1 from turns where text like :word", word=f"%{PLANTED}%")
         assert rows.exists("select 1 from turns")
@@ -238,7 +238,7 @@ def test_a_purge_a_repair_and_a_lost_database_do_under_a_key(home: Home) -> None
         file.write(b"\xff" * 100)
     report = machine.csmd("repair", "--json")
     assert report["state"] in ("rebuilt", "indexes")
-    assert sqlite.is_encrypted_file(machine.paths.database)
+    assert cipher.is_encrypted_file(machine.paths.database)
     machine.csmd("start")
     assert machine.call("csm_store_check") == {"problems": []}
     machine.csmd("stop")
@@ -246,7 +246,7 @@ def test_a_purge_a_repair_and_a_lost_database_do_under_a_key(home: Home) -> None
 
 
 def test_full_text_vectors_log_and_integrity_are_as_in_a_plain_database(tmp_path: Path) -> None:
-    sqlite.use_key(bytes(range(32)))
+    cipher.use_key(bytes(range(32)))
     path = tmp_path / "csmd.db"
     store = Store(path, now="2026-05-04T00:00:00Z")
     assert store.is_encrypted
@@ -263,35 +263,35 @@ def test_full_text_vectors_log_and_integrity_are_as_in_a_plain_database(tmp_path
     copied = backup.make_backup(path, tmp_path / "copy.db")
     store.close()
     for file in (path, copied.path):
-        assert sqlite.is_encrypted_file(file) and b"lighthouse" not in file.read_bytes()
+        assert cipher.is_encrypted_file(file) and b"lighthouse" not in file.read_bytes()
         with sqlite.open_rows(file, readonly=False) as rows:
             assert integrity.check_structure(rows) == []
-    sqlite.use_key(bytes(32))
+    cipher.use_key(bytes(32))
     with pytest.raises(Damaged):
         backup.examine(copied.path)
-    sqlite.use_key(None)
+    cipher.use_key(None)
     with pytest.raises(KeyMissing):
         backup.examine(copied.path)
 
 
 def test_a_key_is_read_as_people_type_it_and_a_mistake_is_found() -> None:
     key = bytes(range(100, 132))
-    text = keys.to_text(key)
-    assert keys.from_text(f" {text.lower()} \n") == keys.from_text(text.replace("-", "").replace("O", "0")) == key
+    text = keys.format_key(key)
+    assert keys.parse_key(f" {text.lower()} \n") == keys.parse_key(text.replace("-", "").replace("O", "0")) == key
     for at in range(0, len(text), 5):
         wrong = "A" if text[at] != "A" else "C"
-        assert keys.from_text(text[:at] + wrong + text[at + 1 :]) is None
-    assert keys.from_text("") is keys.from_text("é" * 56) is keys.from_text(text[:-5]) is None
+        assert keys.parse_key(text[:at] + wrong + text[at + 1 :]) is None
+    assert keys.parse_key("") is keys.parse_key("é" * 56) is keys.parse_key(text[:-5]) is None
 
 
 def test_a_copy_that_fails_does_not_name_the_key(tmp_path: Path) -> None:
     key = bytes(range(32))
-    sqlite.use_key(key)
+    cipher.use_key(key)
     with sqlite.open_rows(tmp_path / "a.db", readonly=False) as rows:
         rows.run("create table t (a)")
         with pytest.raises(Exception, match="could not be made") as failed:
-            sqlite.copy_into(rows.connection, tmp_path / "no" / "b.db", encrypted=True)
+            cipher.copy_into(rows.connection, tmp_path / "no" / "b.db", encrypted=True)
     assert key.hex() not in repr(failed.value) + repr(failed.value.__context__.__class__)
     assert failed.value.__suppress_context__
     with pytest.raises(BadInput):
-        keys.key_in_file(__file__)
+        keys.read_key_file(__file__)

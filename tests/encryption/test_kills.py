@@ -63,7 +63,7 @@ def plain(machine: Machine) -> Path:
         store.write(lambda rows: rows.insert("meta", key="planted", value=PLANTED))
         backup.make_backup(store.path, backup.backup_path(store.path, now="2026-05-04T00:00:00Z"))
         store.close()
-    (machine.root / "key").write_text(keys.to_text(KEY))
+    (machine.root / "key").write_text(keys.format_key(KEY))
     return shutil.copytree(machine.home, machine.root / "plain")
 
 
@@ -75,13 +75,13 @@ def plain(machine: Machine) -> Path:
 )
 def test_a_kill_at_each_step_leaves_the_database_whole(machine: Machine, plain: Path, verb: str, stride: int) -> None:
     """At every twelfth step, from another one each time; at all of them in the long form."""
-    config, record = machine.config(), keys.Record(str(machine.root / "key"), keys.digest_of(KEY))
+    config, record = machine.config(), keys.EncryptionRecord(str(machine.root / "key"), keys.digest_key(KEY))
     before = rows_of(config.paths.database)
     if verb == "off":
         encrypt.switch(config, record)
         plain = shutil.copytree(machine.home, machine.root / "encrypted")
     step = random.randrange(1 - stride, 1)
-    words = ("on", record.place, record.digest) if verb == "on" else ("off",)
+    words = ("on", record.location, record.digest) if verb == "on" else ("off",)
     while True:
         step += stride
         shutil.rmtree(machine.home)
@@ -98,7 +98,7 @@ def test_a_kill_at_each_step_leaves_the_database_whole(machine: Machine, plain: 
     assert_whole(config, record, verb, step)
 
 
-def assert_whole(config: Config, record: keys.Record, verb: str, step: int) -> None:
+def assert_whole(config: Config, record: keys.EncryptionRecord, verb: str, step: int) -> None:
     """What the verb does when it is run again, and what is in the files then."""
     report = encrypt.switch(config, record if verb == "on" else None)
     assert (report["state"], report["removed"], report["left"]) == (verb, [], []), step

@@ -29,7 +29,7 @@ from csmd.daemon import repair
 from csmd.daemon.context import now_iso
 from csmd.daemon.instance import hold_instance_lock
 from csmd.daemon.jobs import Background
-from csmd.embedding.models import Embedder
+from csmd.embedding.worker_client import Embedder
 from csmd.errors import BadInput, Damaged, SchemaTooNew
 from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember

@@ -21,7 +21,7 @@ from csmd.foreign_memories import describe_unknown, importing, recognise
 from csmd.foreign_memories.foreign_memory import ForeignMemory, Skipped
 from csmd.knowledge import Memory
 from csmd.recall import visibility
-from csmd.store import belief_changes, import_files, memories, projects, upkeep_queries
+from csmd.store import belief_changes, import_files, memories, projects
 from csmd.store.core import Store
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "foreign"
@@ -125,9 +125,7 @@ def test_what_another_program_wrote_comes_in_once_and_nobody_is_told_it(
     made = all_of(store)
     assert len(made) == total and {memory.authority for memory in made} == {"external"}
     assert not any(map(visibility.is_injectable, made))
-    waiting = store.read(
-        lambda rows: upkeep_queries.memories_to_review(rows, projects=None, below=0.0, since=NOW, limit=99)
-    )
+    waiting = store.read(lambda rows: memories.list_review_seqs(rows, projects=None, below=0.0, since=NOW, limit=99))
     assert len(waiting) == total
     reasons = [
         change.reason

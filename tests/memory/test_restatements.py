@@ -16,7 +16,7 @@ from memory_factory import memory
 from csmd.errors import BadInput
 from csmd.knowledge import Memory
 from csmd.memory import duplicates, merging, restatements
-from csmd.store import belief_changes, dreams, memories, upkeep_queries, vectors
+from csmd.store import belief_changes, dreams, memories, memory_upkeep, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -63,7 +63,7 @@ def read(store: Store, ident: str) -> Memory:
 
 
 def alive(store: Store) -> list[str]:
-    return sorted(memory.text for memory in store.read(lambda rows: upkeep_queries.memories_of_places(rows, None)))
+    return sorted(memory.text for memory in store.read(lambda rows: memory_upkeep.list_active_memories(rows, None)))
 
 
 @pytest.mark.invariant("A restatement in other words is evidence of the standing memory, and no second memory")

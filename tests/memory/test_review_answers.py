@@ -23,11 +23,11 @@ from csmd.store import (
     journal,
     memories,
     memory_links,
+    memory_snapshots,
     project_merges,
     projects,
     purge,
     receipts,
-    row_images,
     tombstones,
 )
 from csmd.store.core import Store
@@ -44,7 +44,7 @@ SAID = (
 )
 #: What is compared: everything that an answer may touch but row keys and the notes of what was done.
 STATE = (
-    f"select id, text, {', '.join(row_images.COLUMNS)}, twin_of > 0 from memories order by id",
+    f"select id, text, {', '.join(memory_snapshots.COLUMNS)}, twin_of > 0 from memories order by id",
     "select m.id, p.uuid, p.session_id, p.at, p.role from provenance p join memories m on m.seq = p.memory_seq order by 1, 2",
     (
         "select f.id, t.id, l.relationship, l.weight, l.created_at from links l join memories f on f.seq = l.from_seq "
@@ -446,7 +446,7 @@ def test_no_memory_is_put_in_the_place_of_one_that_took_its_own(store: Store) ->
 
 def test_every_column_of_a_memory_comes_back(store: Store) -> None:
     columns = {row[1] for row in store.read(lambda rows: rows.all("pragma table_info(memories)"))}
-    assert columns - set(row_images.COLUMNS) == {"seq", "id", "text", "twin_of"}
+    assert columns - set(memory_snapshots.COLUMNS) == {"seq", "id", "text", "twin_of"}
 
 
 NARROW = ("The cache listens on port 6379", "The cache listens on port 6380 in production")

@@ -20,7 +20,6 @@ from csmd.store import (
     candidates,
     digests,
     events,
-    outcome_rows,
     project_merges,
     projects,
     purge,
@@ -28,6 +27,7 @@ from csmd.store import (
     sessions,
     tampered_transcripts,
     tombstones,
+    work_outcome_rows,
 )
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -93,8 +93,8 @@ def snapshot(store: Store) -> dict[str, Any]:
             )
             for ident, seq in sorted(rows_of.items())
         } | {
-            "counted": outcome_rows.read_outcomes(rows, projects=None),
-            "continuity": outcome_rows.model_and_version_spans(rows, projects=None),
+            "counted": work_outcome_rows.read_outcomes(rows, projects=None),
+            "continuity": sessions.list_version_spans(rows, projects=None),
             "waiting": [(candidate.text, candidate.status, candidate.evidence) for candidate in waiting(rows)],
         }
 

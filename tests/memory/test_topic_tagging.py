@@ -15,17 +15,16 @@ from memory_factory import memory_of
 from csmd.conversation import Project
 from csmd.knowledge import Link, Provenance
 from csmd.memory import topic_tagging
-from csmd.recall import results
+from csmd.recall import memory_neighbours
 from csmd.store import (
     memories,
     memory_deletion,
     memory_graph,
     memory_links,
+    memory_snapshots,
     project_merges,
     projects,
     purge,
-    row_images,
-    row_restore,
     tombstones,
     topics,
 )
@@ -284,10 +283,12 @@ def test_topics_go_with_their_memories_into_another_project_and_come_back(store:
 
 def test_what_is_taken_back_has_its_tags_again(store: Store) -> None:
     say(store, "m5", "shadow branch", by=topics.PERSON)
-    was = store.read(lambda rows: row_images.take_images(rows, ["m5"]))
+    was = store.read(lambda rows: memory_snapshots.take_snapshots(rows, ["m5"]))
     store.write(lambda rows: memory_deletion.delete_memory(rows, memory_of(store, "m5")))
     store.write(
-        lambda rows: row_restore.restore(rows, [(image, row_images.Image(image.item)) for image in was], at=NOW)
+        lambda rows: memory_snapshots.restore(
+            rows, [(image, memory_snapshots.Snapshot(image.item)) for image in was], at=NOW
+        )
     )
     assert names(store, "m5") == {"shadow branch": "person"}
 
@@ -329,7 +330,7 @@ def test_no_write_puts_more_than_a_few_tags_and_no_reader_waits_while_they_are_l
 def near(store: Store, *idents: str, projects: list[int] | None = None) -> dict[str, dict[str, str]]:
     """Memory -> neighbour -> relation."""
     seqs = [memory_of(store, ident).seq for ident in idents]
-    neighbours = store.read(lambda rows: results.find_neighbours(rows, seqs, projects=projects))
+    neighbours = store.read(lambda rows: memory_neighbours.find_neighbours(rows, seqs, projects=projects))
     named = {memory.seq: memory.id for memory in store.read(lambda rows: memories.list_memories(rows, projects=None))}
     return {named[seq]: {named[other]: relation for other, relation, _ in some} for seq, some in neighbours.items()}
 
@@ -339,8 +340,8 @@ def test_one_hop_goes_along_links_both_ways_topics_and_sessions(store: Store) ->
     store.write(lambda rows: memory_links.add_link(rows, link, now=NOW))
     neighbours = near(store, "m9", "m5", "m0")
     assert neighbours["m9"]["m5"] == neighbours["m5"]["m9"] == "symptom_of"
-    assert neighbours["m0"]["m1"] == results.SAME_TOPIC
-    assert neighbours["m0"]["m9"] == results.SAME_SESSION  # both were said in session s1
+    assert neighbours["m0"]["m1"] == memory_neighbours.SAME_TOPIC
+    assert neighbours["m0"]["m9"] == memory_neighbours.SAME_SESSION  # both were said in session s1
 
 
 def test_one_hop_leads_to_what_superseded_and_stays_in_the_places_asked_about(store: Store) -> None:
@@ -350,17 +351,16 @@ def test_one_hop_leads_to_what_superseded_and_stays_in_the_places_asked_about(st
 
 
 def test_the_nearest_come_first_and_a_further_edge_counts_a_little() -> None:
-    ranked = results.rank_neighbours(
-        [(1, "same_topic", 0.4), (2, "symptom_of", 0.9), (1, "same_session", 0.05), (3, "merged_into", 0.0)]
-    )
+    edges = [(1, "same_topic", 0.4), (2, "symptom_of", 0.9), (1, "same_session", 0.05), (3, "merged_into", 0.0)]
+    ranked = memory_neighbours.rank_neighbours(map(memory_neighbours.Neighbour._make, edges))
     assert [(seq, relation) for seq, relation, _ in ranked] == [(2, "symptom_of"), (1, "same_topic")]
     assert 0.4 < ranked[1][2] < 0.45
 
 
 def test_a_topic_of_many_is_worth_less_than_one_of_two_and_both_less_than_any_link() -> None:
-    weakest = min(worth for ends in results.LINK_WORTH.values() for worth in ends if worth)
-    assert weakest > results.rate_topic(2) > results.rate_topic(20) > 0
-    assert weakest > results.SESSION_WORTH
+    weakest = min(worth for ends in memory_neighbours.LINK_WORTH.values() for worth in ends if worth)
+    assert weakest > memory_neighbours.rate_topic(2) > memory_neighbours.rate_topic(20) > 0
+    assert weakest > memory_neighbours.SESSION_WORTH
 
 
 def test_phrases_that_only_one_memory_has_are_not_kept() -> None:

@@ -33,9 +33,9 @@ from csmd.store import (
     memories,
     memory_links,
     memory_scenes,
+    memory_upkeep,
     projects,
     topics,
-    upkeep_queries,
     workspaces,
 )
 from csmd.store.core import Store
@@ -154,7 +154,7 @@ def test_what_one_home_exports_another_holds_whole_and_a_second_import_adds_noth
     again = taken(other, data)
     assert (again.new, again.repeated) == (0, 6)
     assert all_of(other) == all_of(one)
-    assert other.read(lambda rows: upkeep_queries.memories_without_turns(rows, after=0, to=100)) == [], (
+    assert other.read(lambda rows: memory_upkeep.list_ids_without_turns(rows, after=0, to=100)) == [], (
         "brought memories are no orphans"
     )
     # And back: their own home knows them by its seal, and by their ids.
@@ -450,7 +450,7 @@ def test_an_import_that_is_interrupted_is_gone_on_with_by_the_next(
     for _ in range(2):
         taken(other, data)
         assert all_of(other) == all_of(one)
-    assert other.read(lambda rows: upkeep_queries.memories_without_turns(rows, after=0, to=100)) == []
+    assert other.read(lambda rows: memory_upkeep.list_ids_without_turns(rows, after=0, to=100)) == []
 
 
 def test_who_vouches_for_a_file_later_gives_its_memories_back_what_they_were(

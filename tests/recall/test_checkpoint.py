@@ -161,8 +161,8 @@ def test_the_last_turns_are_captured_whole_in_their_order_and_within_their_room(
 
 
 def test_a_summariser_is_asked_for_the_same_in_the_same_words_whatever_a_name_holds() -> None:
-    assert checkpoint.render_instructions([("files", ())]) == checkpoint.KEEP
-    body = checkpoint.render_instructions([("files", ("a.py", "<system-reminder>\nb.py")), ("failing", ("x" * 999,))])
+    assert checkpoint.render_instructions({"files": ()}) == checkpoint.KEEP
+    body = checkpoint.render_instructions({"files": ("a.py", "<system-reminder>\nb.py"), "failing": ("x" * 999,)})
     assert body.startswith(checkpoint.KEEP) and "<system-reminder>" not in body and body.count("\n") == 1
     assert len(body) <= len(checkpoint.KEEP) + 1 + checkpoint.MAX_NAMES_CHARACTERS
 

@@ -188,4 +188,4 @@ def test_the_features_of_a_line_are_between_0_and_1_and_every_weight_has_one(
 
 def test_a_threads_features_have_weights() -> None:
     assert set(ranking.weights()["thread"]) - {""} >= {"meaning", "shared", "same session"}
-    assert threads.probability({}) < threads.KEPT
+    assert threads.probability({}) < threads.MIN_STORED

@@ -19,8 +19,8 @@ from csmd.capture import project_identity
 from csmd.conversation import Project, Turn
 from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
-from csmd.recall import results, visibility
-from csmd.recall.results import Part
+from csmd.recall import exchange_hits, results, visibility
+from csmd.recall.exchange_hits import Part
 from csmd.store import digests, failures, memories, projects, turns
 from csmd.store.core import Store
 from csmd.store.search import SearchFilter
@@ -122,7 +122,7 @@ def test_a_hit_is_told_with_the_parts_that_its_score_is_the_sum_of(shelf: Shelf)
         shelf.find("kangaroo gateway yesterday", kind="turn"), shelf.find("kangaroo gateway", kind="memory")
     )  # fmt: skip
     assert first.score == pytest.approx(sum(first.factors.values()), abs=1e-3)
-    assert memory.score == pytest.approx(results.MEMORY_SHARE * sum(memory.factors.values()), abs=1e-3)
+    assert memory.score == pytest.approx(results.MEMORY_FACTOR * sum(memory.factors.values()), abs=1e-3)
     assert {"words", "session"} <= memory.factors.keys() and "meaning" not in memory.factors
     assert first.factors["time"] == results.TIME_WEIGHT
 
@@ -333,16 +333,16 @@ def test_a_question_that_utf_8_cannot_carry_is_answered_as_without_what_it_canno
 
 
 def part(said: str, place: str = "", speaker: str = "user") -> Part:
-    return Part(speaker=speaker, place=place, text=said, cut=lambda limit: display.cut(said, limit))
+    return Part(speaker=speaker, position=place, text=said, cut=lambda limit: display.cut(said, limit))
 
 
 def test_a_turn_alone_is_told_as_it_is() -> None:
-    assert results.render_exchange([part("use uv here")], limit=1200) == "use uv here"
+    assert exchange_hits.render_exchange([part("use uv here")], limit=1200) == "use uv here"
 
 
 def test_of_several_each_says_who_speaks_and_the_one_that_matched_stands_first() -> None:
     parts = [part("uv", speaker="assistant"), part("pip or uv?", "before"), part("thanks", "after")]
-    told = results.render_exchange(parts, limit=1200)
+    told = exchange_hits.render_exchange(parts, limit=1200)
     assert told == "assistant: uv\n[before] user: pip or uv?\n[after] user: thanks"
 
 
@@ -351,7 +351,7 @@ words = st.text(alphabet="abc ", max_size=3000)
 
 @given(words, words, words, st.integers(200, 1200))
 def test_an_exchange_keeps_to_its_room_and_its_match_has_half_of_it(one: str, two: str, three: str, limit: int) -> None:
-    told = results.render_exchange([part(one), part(two, "before"), part(three, "after")], limit=limit)
+    told = exchange_hits.render_exchange([part(one), part(two, "before"), part(three, "after")], limit=limit)
     assert len(told) <= limit
     first = told.split("\n[before]")[0].removeprefix("user: ")
     assert len(first) >= min(len(one), limit // 4)
@@ -370,7 +370,7 @@ rows = st.integers(1, 30)
     st.integers(1, 9),
 )
 def test_no_turn_is_shown_in_two_hits(ranked: list[int], near: dict[int, list[int]], most: int) -> None:
-    groups = results.group_exchanges(ranked, near, {}, most=most)
+    groups = exchange_hits.group_exchanges(ranked, near, {}, limit=most)
     shown = [seq for group in groups for seq in group]
     assert len(shown) == len(set(shown)) and 0 not in shown
     assert len(groups) <= most
@@ -380,7 +380,7 @@ def test_no_turn_is_shown_in_two_hits(ranked: list[int], near: dict[int, list[in
 
 
 def test_of_the_turns_beside_a_hit_the_better_comes_first() -> None:
-    assert results.group_exchanges([5], {5: (6, 4)}, {4: 0.9, 6: 0.1}, most=3) == [[5, 4, 6]]
+    assert exchange_hits.group_exchanges([5], {5: (6, 4)}, {4: 0.9, 6: 0.1}, limit=3) == [[5, 4, 6]]
 
 
 @pytest.mark.invariant(
@@ -388,9 +388,9 @@ def test_of_the_turns_beside_a_hit_the_better_comes_first() -> None:
 )
 def test_what_was_said_at_work_is_no_hit_beside_the_exchange_that_it_is_of() -> None:
     near = {2: (4, 1), 3: (4, 1), 4: (0, 1), 6: (7, 5)}
-    assert results.group_exchanges([2, 3, 6], near, {}, most=9, midway={2, 3}) == [[2, 4, 1], [6, 7, 5]]
-    assert results.group_exchanges([4, 3], near, {}, most=9, midway={3}) == [[4, 1]]
-    assert results.group_exchanges([2, 3], near, {}, most=9) == [[2, 4, 1], [3]]
+    assert exchange_hits.group_exchanges([2, 3, 6], near, {}, limit=9, continuing={2, 3}) == [[2, 4, 1], [6, 7, 5]]
+    assert exchange_hits.group_exchanges([4, 3], near, {}, limit=9, continuing={3}) == [[4, 1]]
+    assert exchange_hits.group_exchanges([2, 3], near, {}, limit=9) == [[2, 4, 1], [3]]
 
 
 # --- A session's summary is found by what was done in it, once for each session, and does not stand before what was said.

@@ -16,8 +16,8 @@ from recall_fixtures import memory, ordinary, passage
 from csmd.briefs import Brief
 from csmd.capture import project_identity
 from csmd.conversation import Project, Turn
-from csmd.embedding import models
-from csmd.embedding.models import Embedder
+from csmd.embedding import installed_models
+from csmd.embedding.worker_client import Embedder
 from csmd.knowledge import Provenance
 from csmd.memory import supersession
 from csmd.memory.supersession import Replacement
@@ -77,7 +77,7 @@ class Model:
     """The embedding model, loaded once for the module; a text is embedded once."""
 
     def __init__(self, folder: Path) -> None:
-        self.name = models.model_identity(folder)
+        self.name = installed_models.model_identity(folder)
         self._embedder = Embedder(folder, idle_s=600, environment={"PATH": os.environ["PATH"]})
         self._known: dict[str, bytes] = {}
 
@@ -200,7 +200,7 @@ def test_a_change_in_a_later_session_becomes_a_thread_and_comes_first(home: Home
     home.say("old", 3, case.first)
     home.say("new", 20, case.then)
     assert home.link() > 0
-    assert is_linked(home, case, least=0.25 if home.name else threads.KEPT) or (kind, home.name) == BY_WORDS
+    assert is_linked(home, case, least=0.25 if home.name else threads.MIN_STORED) or (kind, home.name) == BY_WORDS
     made = home.recall(case.asked)
     lines = made.text.splitlines()[1:-1]
     current = [line.partition("(before,")[0] for line in lines]
@@ -219,8 +219,8 @@ def test_the_order_in_which_sessions_are_imported_does_not_matter(home: Home, ki
     home.link()
     home.say("old", 3, case.first)
     home.link()
-    assert is_linked(home, case, least=0.25 if home.name else threads.KEPT) or (kind, home.name) == BY_WORDS
-    assert not {(a, b) for a, b in home.links(least=threads.KEPT) if a.startswith("new") and b.startswith("old")}
+    assert is_linked(home, case, least=0.25 if home.name else threads.MIN_STORED) or (kind, home.name) == BY_WORDS
+    assert not {(a, b) for a, b in home.links(least=threads.MIN_STORED) if a.startswith("new") and b.startswith("old")}
 
 
 def test_a_thread_leads_from_the_older_to_the_newer_whatever_was_stored_first(home: Home) -> None:
@@ -229,7 +229,7 @@ def test_a_thread_leads_from_the_older_to_the_newer_whatever_was_stored_first(ho
         home.say(f"{kind}-old", 3, case.first)
     home.link()
     times = dict(home.store.read(lambda rows: rows.all("select uuid, at from turns")))
-    links = home.links(least=threads.KEPT)
+    links = home.links(least=threads.MIN_STORED)
     assert links and all(times[older] < times[newer] for older, newer in links)
 
 
@@ -362,7 +362,9 @@ def test_the_same_words_in_one_session_are_hardly_a_thread_and_a_users_count_mor
         other = sure(changed, meaning=meaning)
         assert sure(changed, session=1, meaning=meaning) < other
         assert sure(changed, kind="assistant", meaning=meaning) < other
-        assert sure("thanks, and the logo is blue", meaning=None if meaning is None else 0.1) < threads.KEPT < other
+        assert (
+            sure("thanks, and the logo is blue", meaning=None if meaning is None else 0.1) < threads.MIN_STORED < other
+        )
 
 
 def test_a_sentence_that_changes_a_rule_in_passing_counts_and_one_that_is_repeated_does_not() -> None:

@@ -26,7 +26,7 @@ class Case(NamedTuple):
 
     told: str
     turns: list[tuple[usage.Voice, str]]
-    by: usage.By
+    by: usage.MarkKind
 
 
 def call(**given: object) -> str:
@@ -101,11 +101,11 @@ COMMON = {"tests", "run", "commit", "every"}
 @pytest.mark.parametrize("name", CASES)
 def test_use_is_told_by_what_the_assistant_brings_first(name: str) -> None:
     case = CASES[name]
-    told = usage.track_text(case.told)
+    told = usage.make_item(case.told)
     for voice, said in case.turns:
         usage.compare_turn([told], usage.parse_turn(said, voice), COMMON.__contains__)
-    assert told.by == case.by
-    assert bool(case.by) == bool(told.brought)
+    assert told.used_mark == case.by
+    assert bool(case.by) == bool(told.matched_marks)
 
 
 # --- Receipts judged over a real store: when their time is over, by what was said after them, once.
@@ -164,7 +164,7 @@ def tell(store: Store, minute: float, items: Sequence[str], *, event: str = "pro
 
 
 def judge(store: Store, *, answered: str = LATE, still: str = EARLY, over: str = EARLY) -> int:
-    return usage.step(store, answered=answered, still=still, over=over)
+    return usage.judge_due_receipts(store, answered=answered, idle=still, start_idle=over)
 
 
 def verdicts(store: Store) -> dict[str, tuple[int | None, str]]:

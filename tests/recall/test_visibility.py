@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from csmd.briefs import BriefItem
 from csmd.capture import project_identity
 from csmd.conversation import Event, Project, Turn
-from csmd.embedding import models
-from csmd.embedding.models import Embedder
+from csmd.embedding import installed_models
+from csmd.embedding.worker_client import Embedder
 from csmd.errors import EmbeddingUnavailable
 from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
@@ -223,7 +223,7 @@ def test_no_query_is_syntax(store: Store, query: str) -> None:
 def test_vectors_find_what_words_do_not_and_follow_their_scope(store: Store, tiny: Path) -> None:
     embedder = Embedder(tiny, idle_s=60, environment={"PATH": os.environ["PATH"]})
     try:
-        name = models.model_identity(tiny)
+        name = installed_models.model_identity(tiny)
         embed: Callable[[str], tuple[bytes, str]] = lambda query: (embedder.embed([query], deadline_s=20)[0], name)  # noqa: E731
         said = ["the staging cluster lives behind the VPN", "tabs are four spaces wide in this code"]
         for number, body in enumerate(said):

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from csmd.store import activity, events, lookup_log, memories, projects, tombstones, turns
+from csmd.store import activity, events, memories, projects, telemetry_rows, tombstones, turns
 from csmd.store.core import Store
-from csmd.store.lookup_log import Composition, Lookup
 from csmd.store.sqlite import Rows
+from csmd.store.telemetry_rows import Composition, Lookup
 
 
 def test_counters_add_up_by_name(store: Store) -> None:
@@ -122,21 +122,21 @@ def recalled(at: str) -> Lookup:
 
 
 def test_only_the_latest_are_kept(store: Store, given: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookup_log, "MAX_ROWS", 3)
+    monkeypatch.setattr(telemetry_rows, "MAX_ROWS", 3)
 
     def story(rows: Rows) -> None:
         for second in range(6):
             at = given.at(second)
-            lookup_log.add_lookups(
-                rows, [composed(at)], [recalled(at)], before=given.at(4) if second == 5 else "", key=KEY
+            telemetry_rows.add_records(
+                rows, [composed(at), recalled(at)], before=given.at(4) if second == 5 else "", key=KEY
             )
             assert (
-                len(lookup_log.compositions_since(rows, ""))
-                == len(lookup_log.lookups_since(rows, ""))
+                len(telemetry_rows.read_since(rows, Composition, ""))
+                == len(telemetry_rows.read_since(rows, Lookup, ""))
                 == (2 if second == 5 else min(second + 1, 3))
             )
-        assert lookup_log.compositions_since(rows, given.at(5)) == [composed(given.at(5))]
-        assert lookup_log.lookups_since(rows, given.at(5)) == [recalled(given.at(5))]
+        assert telemetry_rows.read_since(rows, Composition, given.at(5)) == [composed(given.at(5))]
+        assert telemetry_rows.read_since(rows, Lookup, given.at(5)) == [recalled(given.at(5))]
 
     store.write(story)
 
@@ -144,7 +144,7 @@ def test_only_the_latest_are_kept(store: Store, given: Any, monkeypatch: pytest.
 def test_a_session_that_was_purged_meanwhile_is_not_noted(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         tombstones.purge_names(rows, "session", ["s1"], key=KEY, now=given.now)
-        lookup_log.add_lookups(rows, [composed(given.at(1)), composed(given.at(2), "s2")], [], before="", key=KEY)
-        assert [one.session_id for one in lookup_log.compositions_since(rows, "")] == ["s2"]
+        telemetry_rows.add_records(rows, [composed(given.at(1)), composed(given.at(2), "s2")], before="", key=KEY)
+        assert [one.session_id for one in telemetry_rows.read_since(rows, Composition, "")] == ["s2"]
 
     store.write(story)

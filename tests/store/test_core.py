@@ -334,13 +334,13 @@ def test_a_long_read_does_not_delay_a_hooks_read(store: Store) -> None:
 
 def test_the_nearer_of_two_deadlines_counts_and_the_read_continues_after_the_inner_one(store: Store) -> None:
     def search(rows: Rows) -> list[object]:
-        with pytest.raises(DeadlineExceeded), rows.within(0.01):
+        with pytest.raises(DeadlineExceeded), rows.deadline(0.01):
             rows.all(FOR_EVER)
-        with rows.within(None):
+        with rows.deadline(None):
             found = [rows.value("select 1")]
-        with rows.within(10.0), pytest.raises(DeadlineExceeded):
+        with rows.deadline(10.0), pytest.raises(DeadlineExceeded):
             rows.all(FOR_EVER)
-        with pytest.raises(DeadlineExceeded), rows.within(0.0):
+        with pytest.raises(DeadlineExceeded), rows.deadline(0.0):
             raise AssertionError("begun without time")
         return found
 

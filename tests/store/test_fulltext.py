@@ -229,7 +229,7 @@ def test_counting_rare_words_first_chooses_as_counting_them_all(
 def test_a_word_is_counted_once_in_a_read_and_anew_in_the_next_and_in_a_write(store: Store, given: Any) -> None:
     for number in range(3):
         store.write(lambda rows, number=number: say(rows, given, f"w{number}", "the heron flies"))
-    assert store.write(lambda rows: (fulltext.count_rows_with(rows, "passage", "heron"), rows.of_this_read)) == (
+    assert store.write(lambda rows: (fulltext.count_rows_with(rows, "passage", "heron"), rows.read_cache)) == (
         3,
         None,
     )

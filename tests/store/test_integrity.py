@@ -164,7 +164,7 @@ BREACHES: list[tuple[str, Callable[[Rows, Given], None]]] = [
     ("merged", _merged),
     ("confidence", update("confidence = 1.2")),
     ("confidence", update("confidence = 0.5")),
-    ("confidence", update("confidence = 0.85, category = 'pattern', gate = 'epistemic', scope = 'project'")),
+    ("confidence", update("confidence = 0.85, category = 'pattern', gate = 'epistemic'")),
     ("forgotten", _forgotten),
     ("links", lambda rows, given: rows.run("insert into links values (1, 77, 'x', 1, '')")),
     ("statements", _statement("user", "77")),
@@ -172,6 +172,7 @@ BREACHES: list[tuple[str, Callable[[Rows, Given], None]]] = [
     ("thresholds", update("hot_until = 31")),
     ("thresholds", update("archive_at = 29")),
     ("scope", _in_a_project),
+    ("scope", update("scope = 'project'")),
     ("candidates", _promoted(status="open", evidence=(Evidence(uuid="gone", session_id="s", at=""),))),
 ]
 

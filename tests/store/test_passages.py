@@ -11,7 +11,7 @@ from hypothesis import given as given_values
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from csmd.store import fulltext, migrate, passages, project_merges, projects, purge, turns, vectors
+from csmd.store import fulltext, passages, project_merges, projects, purge, schema_migrations, turns, vectors
 from csmd.store.core import Store
 from csmd.store.integrity import check_database
 from csmd.store.sqlite import Rows, close_quietly, connect
@@ -134,7 +134,7 @@ def test_whatever_becomes_of_turns_passages_their_index_and_vectors_follow(
     connection = connect(Path(":memory:"), readonly=False)
     rows = Rows(connection)
     try:
-        migrate.migrate(rows, now=NOW)
+        schema_migrations.migrate(rows, now=NOW)
         rows.run("insert into meta (key, value) values ('hash_key', :key)", key=b"k" * 32)
         for number, (change, place, said) in enumerate(changes):
             uuid = f"u{place}"

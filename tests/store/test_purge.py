@@ -29,11 +29,9 @@ from csmd.store import (
     goals,
     instruction_rows,
     journal,
-    lookup_log,
     memories,
     memory_links,
     memory_scenes,
-    outcome_rows,
     packet_rows,
     projects,
     provisional_turns,
@@ -44,11 +42,13 @@ from csmd.store import (
     search,
     session_link_rows,
     statement_rows,
+    telemetry_rows,
     text_columns,
     token_usage,
     tombstones,
     turns,
     vectors,
+    work_outcome_rows,
     workspaces,
 )
 from csmd.store.core import Store
@@ -157,7 +157,7 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
             [session_links.Link(0, session, "unseen commit", "1a2b3c4", 0.7, ("u20",))],
             {"unseen commit": "gap"},
         )
-        outcome_rows.replace_outcomes(
+        work_outcome_rows.replace_outcomes(
             rows, session, [work_outcomes.WorkEnding("tests", "well", "`pytest` passed", "u20")], at=given.now
         )
         belief_changes.record_change(rows, "m-u00", "edit", "before", "after", "reason", "user", given.now)
@@ -358,10 +358,10 @@ def test_a_purged_session_leaves_its_turns_listed_and_empty_and_no_other_loses_a
         agent = given.turn("a1", "what the agent of the first one said among its own", session="s1-first", agent_id="a")
         turns.add_turn(rows, agent, text_hash="", host="claude", project=1, path="")
 
-        made = lookup_log.Composition(
+        made = telemetry_rows.Composition(
             at=given.now, session_id="s1-first", event="prompt", chosen=0, cut=0, tokens=0, degraded=0, ms=0
         )
-        lookup_log.add_lookups(rows, [made, made._replace(session_id="s2-other")], [], before="", key=key_of(rows))
+        telemetry_rows.add_records(rows, [made, made._replace(session_id="s2-other")], before="", key=key_of(rows))
         token_usage.record_usage(
             rows, [MessageTokens(one, "m", 1, 1, 1, 1) for one in ("s1-first", "s1-first/a", "s2-other")]
         )

@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from csmd.errors import DeadlineExceeded, StoreError
-from csmd.store import fulltext, sqlite
+from csmd.store import fulltext, row_values, sqlite
 from csmd.store.sqlite import Rows
 
 
@@ -98,7 +98,7 @@ def test_rows_are_read_as_values_and_written_by_name(rows: Rows) -> None:
     assert rows.insert_keyed("t", "on conflict do nothing", name="a") == 0
     rows.upsert("t", "name", name="a", is_open=0)
     assert rows.read(Pair, "select seq, name from t") == [Pair(1, "a")]
-    described = f"select {sqlite.columns(Described, 't', used='1')} from t"
+    described = f"select {row_values.columns(Described, 't', used='1')} from t"
     assert rows.read_one(Described, described) == Described(name="a", words=("b", "c"), is_open=False, used=True)
     assert rows.read_one(Described, "select name, words, is_open from t where seq = 2") is None
     assert rows.read(Slotted, "select 'a', 'b c', 0") == [Slotted(name="a", words=("b", "c"), is_open=False, used=True)]
@@ -124,10 +124,10 @@ def test_a_transaction_is_undone_when_anything_is_raised_or_its_commit_fails(row
 
 @pytest.mark.invariant("A read that is stopped at its deadline says so, and leaves time for the next")
 def test_one_of_several_reads_has_half_of_what_is_left(rows: Rows) -> None:
-    assert rows.share(1.5) == 1.5
-    with rows.within(0.2):
-        assert 0 < rows.share(1.5) <= 0.1
-        assert rows.share(0.05) == 0.05
+    assert rows.limit_seconds(1.5) == 1.5
+    with rows.deadline(0.2):
+        assert 0 < rows.limit_seconds(1.5) <= 0.1
+        assert rows.limit_seconds(0.05) == 0.05
 
 
 @pytest.mark.invariant("A read that is stopped at its deadline says so, and leaves time for the next")
@@ -135,14 +135,14 @@ def test_a_vector_table_that_is_stopped_at_a_deadline_says_so(rows: Rows) -> Non
     """Interrupted between two of its own reads it says only that one failed."""
 
     def stopped() -> None:
-        while rows.share(1.0) > 0:
+        while rows.limit_seconds(1.0) > 0:
             pass
         raise apsw.SQLError("chunks iter error")
 
     rows.connection.create_scalar_function("stopped", stopped, 0)
-    with pytest.raises(DeadlineExceeded), rows.within(0.02):
+    with pytest.raises(DeadlineExceeded), rows.deadline(0.02):
         rows.all("select stopped()")
-    with pytest.raises(StoreError, match="no such table"), rows.within(5):
+    with pytest.raises(StoreError, match="no such table"), rows.deadline(5):
         rows.all("select * from nowhere")
 
 

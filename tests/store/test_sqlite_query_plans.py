@@ -25,29 +25,29 @@ from csmd.store import (
     goals,
     instruction_rows,
     journal,
-    lookup_log,
     memories,
     memory_deletion,
     memory_graph,
     memory_scenes,
+    memory_snapshots,
+    memory_upkeep,
     passages,
     probes,
     projects,
     provisional_turns,
     receipts,
-    row_restore,
     search,
     session_contents,
     session_context,
     sessions,
     statement_rows,
     stored_days,
+    telemetry_rows,
     text_retention,
     token_usage,
     tombstones,
     topics,
     turns,
-    upkeep_queries,
     vectors,
 )
 from csmd.store.core import Store
@@ -210,11 +210,13 @@ def _usage(rows: Rows) -> None:
 
 
 def _noted(rows: Rows, given: Given) -> None:
-    one = lookup_log.Composition(at="", session_id="s1", event="prompt", chosen=0, cut=0, tokens=0, degraded=0, ms=0)
-    asked = lookup_log.Lookup(at="", kind="search", query_hash="h", results=0, top=0, ms=0)
-    lookup_log.add_lookups(rows, [one], [asked], before=given.at(0), key=b"k")
-    lookup_log.compositions_since(rows, given.at(0))
-    lookup_log.lookups_since(rows, given.at(0))
+    one = telemetry_rows.Composition(
+        at="", session_id="s1", event="prompt", chosen=0, cut=0, tokens=0, degraded=0, ms=0
+    )
+    asked = telemetry_rows.Lookup(at="", kind="search", query_hash="h", results=0, top=0, ms=0)
+    telemetry_rows.add_records(rows, [one, asked], before=given.at(0), key=b"k")
+    telemetry_rows.read_since(rows, telemetry_rows.Composition, given.at(0))
+    telemetry_rows.read_since(rows, telemetry_rows.Lookup, given.at(0))
     rows.run("delete from context_log where session_id = :id", id="s1")
 
 
@@ -255,7 +257,7 @@ def _dream(rows: Rows, given: Given) -> None:
     journal.record_file(rows, begun.seq, reason="", path="memory/user.md", before=None, after="one", now=given.now)
     for seq in journal.list_actions(rows, begun.seq):
         changed = journal.changed_rows(rows, seq)
-        row_restore.restore(rows, [(row.was, row.then) for row in changed], at=given.now)
+        memory_snapshots.restore(rows, [(row.was, row.then) for row in changed], at=given.now)
         journal.mark_rows(rows, journal.change_set(rows, seq), changed, {}, now=given.now)
     belief_changes.represented_memories(rows, "m1")
     place = dream_scopes.DreamScope(seq=1, everywhere=0)
@@ -332,11 +334,11 @@ HOT: dict[str, Any] = {
     "near": lambda rows, _: session_context.recent_sessions(rows, [0, 1], "s1"),
     "kind_of": lambda rows, _: search.kind_of(rows, "l1"),
     "upkeep of new memories": lambda rows, _: (
-        upkeep_queries.memories_past(rows, 0, limit=9),
-        upkeep_queries.dropped_pairs(rows),
+        memory_upkeep.list_memories_after(rows, 0, limit=9),
+        memory_upkeep.list_dropped(rows),
     ),
     "upkeep of one": lambda rows, _: (
-        upkeep_queries.about_memory(rows, "m1"),
+        memory_upkeep.list_candidates_about(rows, "m1"),
         belief_changes.is_merged(rows, memories.by_seqs(rows, [1])[1]),
     ),
     "superseded": lambda rows, _: belief_changes.superseded_memories(rows, [1], limit=9),

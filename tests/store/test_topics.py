@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given as draws
 from hypothesis import strategies as st
 
-from csmd.store import integrity, memory_graph, migrate
+from csmd.store import integrity, memory_graph, schema_migrations
 from csmd.store.sqlite import Rows, connect
 
 #: What may happen to the graph: some of it to rows that are not there. Keys are drawn from so few that they meet.
@@ -53,7 +53,7 @@ Change = tuple[str, int, int, int]
 def filled() -> Rows:
     """A store with some of everything: three memories of two projects, with two topics, a session, and links between them."""
     rows = Rows(connect(Path(":memory:"), readonly=False))
-    migrate.migrate(rows, now="")
+    schema_migrations.migrate(rows, now="")
     for seq in (1, 2, 3):
         rows.insert("projects", seq=seq, key=f"k{seq}", root="", name="", kind="path", created_at="")
     for change in BEGUN:

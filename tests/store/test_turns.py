@@ -18,10 +18,10 @@ from csmd.store import (
     events,
     fulltext,
     memories,
-    migrate,
     projects,
     provisional_turns,
     purge,
+    schema_migrations,
     session_contents,
     sqlite,
     statement_rows,
@@ -566,7 +566,7 @@ def conversations(draw: Any) -> tuple[dict[str, list[Said]], list[tuple[str, str
 @pytest.fixture(scope="module")
 def blank(tmp_path_factory: pytest.TempPathFactory) -> Any:
     rows = Rows(sqlite.connect(Path(tmp_path_factory.mktemp("journal")) / "csmd.db", readonly=False))
-    migrate.migrate(rows, now="")
+    schema_migrations.migrate(rows, now="")
     yield rows
     rows.connection.close()
 

@@ -36,7 +36,7 @@ def check(older: str, newer: str, *, wanted: str) -> None:
     ],
 )
 def test_only_the_contradicted_part_of_a_statement_is_replaced(older: str, newer: str) -> None:
-    assert 0 < len(clauses.mentioned_parts(older, newer)) < len(clauses.parts(older))
+    assert 0 < len(clauses.mentioned_parts(older, newer)) < len(clauses.split_parts(older))
     assert not similarity.compare(older, newer).replaces
 
 
@@ -66,7 +66,7 @@ def test_a_statement_of_one_part_is_replaced_as_a_whole(older: str, newer: str) 
     ],
 )
 def test_parts_splits_a_statement_into_the_expected_number_of_parts(said: str, number: int) -> None:
-    assert len(clauses.parts(said)) == number
+    assert len(clauses.split_parts(said)) == number
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_parts_splits_a_statement_into_the_expected_number_of_parts(said: str, n
     ],
 )
 def test_text_without_keeps_the_wording_of_the_remaining_parts(said: str, ended: int, left: str) -> None:
-    assert clauses.text_without(said, clauses.parts(said)[ended : ended + 1]) == left
+    assert clauses.text_without(said, clauses.split_parts(said)[ended : ended + 1]) == left
 
 
 def share_right(name: str) -> float:

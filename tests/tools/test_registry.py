@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from machine import DECISION, Machine
 
-from csmd.embedding import models
+from csmd.embedding import installed_models
 from csmd.errors import BadInput, CsmdError
 from csmd.parameters import REQUIRED
 from csmd.tools.registry import TOOLS
@@ -275,7 +275,10 @@ def test_one_project_does_not_see_what_was_decided_in_another(filled: Any) -> No
 def test_a_folder_that_is_no_model_is_told_at_once(parts: Any) -> None:
     with pytest.raises(CsmdError, match=r"no model\.onnx"):
         parts.call("csm_model_add", path=str(parts.machine.root))
-    assert models.installed_model(parts.machine.paths.models, parts.machine.config().settings.embed_model) is None
+    assert (
+        installed_models.installed_model(parts.machine.paths.models, parts.machine.config().settings.embed_model)
+        is None
+    )
     with pytest.raises(BadInput, match="no such file"):
         parts.call("csm_import", path="/nonexistent")
 

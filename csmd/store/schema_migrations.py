@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 
@@ -14,18 +15,26 @@ from csmd.store.sqlite import REPAIR_HINT, Rows, open_rows
 FOLDER = Path(__file__).parent / "migrations"
 #: Upgrades a database whose latest migration is LAST_LEGACY_MIGRATION to the schema that the first file creates.
 UPGRADE_FILE = "upgrade_0022.sql"
+FIRST_LEGACY_MIGRATION = "0001_initial"
 LAST_LEGACY_MIGRATION = "0022_graph_counts"
-#: Added to the name of a copy that is not complete yet.
+#: Suffix of an incomplete copy.
 UNFINISHED_SUFFIX = ".unfinished"
 
 
-def list_migrations() -> list[tuple[str, str]]:
-    """(name, SQL) of every migration, in order; the first creates the whole schema."""
-    return [(path.stem, path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("[0-9]*.sql"))]
+class Migration(NamedTuple):
+    """A step of the schema; `name` sorts by its number."""
+
+    name: str
+    sql: str
+
+
+def list_migrations() -> list[Migration]:
+    """Returns every migration, in order; the first creates the whole schema."""
+    return [Migration(path.stem, path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("[0-9]*.sql"))]
 
 
 def list_applied(rows: Rows) -> list[str]:
-    """The names of the migrations that were applied to this database."""
+    """Returns the names of the migrations that were applied to this database."""
     has_table = rows.value("select count(*) from sqlite_schema where type = 'table' and name = 'migrations'")
     return rows.column("select name from migrations order by name") if has_table else []
 
@@ -35,35 +44,36 @@ def is_csmd_database(rows: Rows) -> bool:
     if not rows.value("select count(*) from sqlite_schema"):
         return True
     columns = {row[1] for row in rows.all("pragma table_info(migrations)")}
-    return columns >= {"name", "applied_at"} and not {list_migrations()[0][0], "0001_initial"}.isdisjoint(
-        list_applied(rows)
-    )
+    if not columns >= {"name", "applied_at"}:
+        return False
+    return not {list_migrations()[0].name, FIRST_LEGACY_MIGRATION}.isdisjoint(list_applied(rows))
 
 
-def find_pending(rows: Rows) -> list[tuple[str, str]]:
-    """The (name, SQL) to apply.
+def find_pending(rows: Rows) -> list[Migration]:
+    """Returns the migrations that are not yet applied.
 
-    Raises SchemaTooNew for a database of a newer csmd, SchemaTooOld for one that this version cannot upgrade, and
-    Damaged for another program's.
+    Raises SchemaTooNew for the database of a newer csmd, SchemaTooOld for one that this version cannot upgrade, and
+    Damaged if the file belongs to another program.
     """
     if not is_csmd_database(rows):
         raise Damaged("the database file belongs to another program", hint=REPAIR_HINT)
-    done, migrations = list_applied(rows), list_migrations()
-    names = [name for name, _ in migrations]
-    unknown = sorted(name for name in set(done).difference(names) if name > names[0])
+    applied = list_applied(rows)
+    migrations = list_migrations()
+    names = [migration.name for migration in migrations]
+    unknown = sorted(name for name in set(applied).difference(names) if name > names[0])
     if unknown:
         raise SchemaTooNew(
             f"the database was migrated by a newer csmd ({unknown[-1]})",
             hint="upgrade csmd, or restore the backup made before the upgrade",
         )
-    if done and names[0] not in done:
-        if LAST_LEGACY_MIGRATION not in done:
+    if applied and names[0] not in applied:
+        if LAST_LEGACY_MIGRATION not in applied:
             raise SchemaTooOld(
-                f"{rows.connection.filename}: its latest migration is {done[-1]}, which is too old for this csmd",
-                hint="run the csmd of commit 1975a6a7 once, which upgrades the database, then this one again",
+                f"{rows.connection.filename}: its latest migration is {applied[-1]}, which is too old for this csmd",
+                hint="run csmd at commit 1975a6a7 on it once, then this version",
             )
-        migrations[0] = names[0], (FOLDER / UPGRADE_FILE).read_text(encoding="utf-8")
-    return [(name, sql) for name, sql in migrations if name not in done]
+        migrations[0] = Migration(names[0], (FOLDER / UPGRADE_FILE).read_text(encoding="utf-8"))
+    return [migration for migration in migrations if migration.name not in applied]
 
 
 def _copy_to(rows: Rows, backup: Path) -> None:
@@ -88,11 +98,11 @@ def migrate(rows: Rows, *, now: str, backup: Path | None = None) -> list[str]:
             rows.run("create table if not exists migrations (name text primary key, applied_at text not null)")
             rows.run(sql)
             rows.run("insert into migrations (name, applied_at) values (:name, :now)", name=name, now=now)
-    return [name for name, _ in migrations]
+    return [migration.name for migration in migrations]
 
 
 def is_at_last_legacy_migration(rows: Rows) -> bool:
-    """Whether a database has the last migration before the schema; False if that cannot be read."""
+    """Whether the last applied migration is LAST_LEGACY_MIGRATION; False if it cannot be read."""
     try:
         return list_applied(rows)[-1:] == [LAST_LEGACY_MIGRATION]
     except StoreError:
