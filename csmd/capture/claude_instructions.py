@@ -329,12 +329,8 @@ def _find_memory_folders(start: str, user: User, settings: list[dict[str, Any]])
 
 
 def _read_settings(start: str, user: User) -> list[dict[str, Any]]:
-    paths = [
-        f"{user.managed}/managed-settings.json",
-        f"{start}/.claude/settings.local.json",
-        f"{start}/.claude/settings.json",
-        *(f"{config}/settings.json" for config in user.configs),
-    ]
+    own = (f"{start}/.claude/settings.local.json", f"{start}/.claude/settings.json")
+    paths = [f"{user.managed}/managed-settings.json", *own, *(f"{config}/settings.json" for config in user.configs)]
     return [_read_object(path, MAX_SETTINGS_BYTES) for path in paths]
 
 

@@ -246,9 +246,6 @@ class DatabaseSession:
 def _format_message(message: Message) -> bytes:
     """Returns a message as a line; its data and parts are inserted as text, because they must stay byte for byte."""
     parts = ",".join(message.parts)
-    line = (
-        f'{{"timestamp":"{format_time(message.at / 1000)}",'
-        f'"name":{wire.dumps(message.name)},"before":{wire.dumps(message.before)},'
-        f'"message":{message.data},"parts":[{parts}]}}'
-    )
+    head = f'{{"timestamp":"{format_time(message.at / 1000)}","name":{wire.dumps(message.name)},'
+    line = f'{head}"before":{wire.dumps(message.before)},"message":{message.data},"parts":[{parts}]}}'
     return line.encode("utf-8", "replace")

@@ -44,16 +44,16 @@ from csmd.store.files import QuarantineNotes
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 
-#: The counter of lines that cannot be read.
+#: The counter of unreadable lines.
 BAD_LINES = "bad lines"
-#: The counter of turns that were left out in a pause.
+#: The counter of turns that were not stored because of a pause.
 PAUSED_TURNS = "paused turns"
-#: How far back the time of the last line is looked for.
+#: The time of the last line is searched for in this many bytes.
 LOOKBACK_BYTES = 64 * 1024
-
-
-#: A write of this many turns takes the writer about 5 ms: a hook's event may be waiting for it.
+#: A hook's event may be waiting: a write of this many turns takes about 5 ms.
 BATCH_TURNS = 25
+#: Most characters of a reason that is noted with a malformed line.
+MAX_REASON_CHARACTERS = 120
 
 
 @dataclass(slots=True)
@@ -70,6 +70,7 @@ class ReadReport:
     """Whether it was not read to its end."""
 
 
+@dataclass(slots=True)
 class Sink:
     """Stores the turns of one transcript.
 
@@ -77,27 +78,24 @@ class Sink:
     wrote it, not csmd.
     """
 
-    def __init__(
-        self, store: Store, path: str, places: Places, *, adapter: Adapter, room: int, is_hosts_own: bool
-    ) -> None:
-        self._store = store
-        self._path = path
-        self._places = places
-        self._adapter = adapter
-        self._room = room
-        self._is_hosts_own = is_hosts_own
+    store: Store
+    path: str
+    places: Places
+    adapter: Adapter
+    room: int
+    is_hosts_own: bool
 
     def write(
         self, reading: Reading, early: dict[str, str], news: list[tuple[str, int]], state: FileState, now: str
     ) -> tuple[int, int]:
-        """Writes a piece in batches; returns how many turns were new and how many secrets were removed from them.
+        """Writes a piece in batches; returns the number of new turns, and of secrets removed from them.
 
         Only the last batch moves the cursor, so after a crash the piece is read again. `early` are the titles of the
         file's beginning, read before its session was known; `news` are counts that are not stored yet.
         """
         for turn in reading.turns:
-            self._places.of(turn.cwd)  # looked up now, so that the writer does not wait for the disk
-        worktrees, key = project_identity.find_lost_worktrees(reading.worktrees), self._store.hash_key
+            self.places.of(turn.cwd)  # looked up now, so that the writer does not wait for the disk
+        worktrees, key = project_identity.find_lost_worktrees(reading.worktrees), self.store.hash_key
         exits_at: dict[int, list[QueueExit]] = {}
         for queue_exit in reading.queue_exits:
             exits_at.setdefault(queue_exit.turn, []).append(queue_exit)
@@ -109,18 +107,16 @@ class Sink:
             for revert in reading.reverts if begin == 0 else ():
                 rewinds.mark_abandoned(rows, revert.stream, revert.is_abandoned)
             for index in range(begin, end + is_last):
-                for left in exits_at.get(index, ()):
-                    hashed = tokens.keyed_hash(left.text, key) if left.text else ""
-                    mark = partial(turns.mark_unqueued, rows, left.session_id, at=left.at, text_hash=hashed)
-                    mark(absorbed=left.absorbed, nth=left.nth)
+                for queue_exit in exits_at.get(index, ()):
+                    _mark_unqueued(rows, queue_exit, key)
                 if index < end and self._write_turn(rows, reading.turns[index], marks, now):
                     new += 1
                     redacted.update(reading.redactions.get(_redaction_key(reading.turns[index]), {}))
             uses = [use for use in reading.token_uses if begin <= max(use.turn, 0) and (is_last or use.turn < end)]
             tallies = [token_usage.MessageTokens(use.stream, use.message_id, *use.amounts) for use in uses]
             token_usage.record_usage(rows, tallies)
-            if self._is_hosts_own:
-                client_versions.record_versions(rows, self._adapter.client_versions(reading.turns[begin:end]))
+            if self.is_hosts_own:
+                client_versions.record_versions(rows, self.adapter.client_versions(reading.turns[begin:end]))
             if is_last:
                 for session, title in reading.titles.items():
                     if turns.set_title(rows, session, title):
@@ -128,7 +124,7 @@ class Sink:
                 for session, title in early.items():
                     turns.set_title(rows, session, title, first=True)
                 for uuid in reading.withdrawn:
-                    sessions.withdraw_turn(rows, self._path, uuid)
+                    sessions.withdraw_turn(rows, self.path, uuid)
                 trees = [(permit_project(tree, marks), permit_project(main, marks)) for tree, main in worktrees]
                 project_identity.merge_worktrees(rows, trees, now=now)
                 activity.increment_counters(rows, news)
@@ -137,34 +133,34 @@ class Sink:
             return new, redacted.total()
 
         batches = range(0, max(len(reading.turns), 1), BATCH_TURNS)
-        counts = [self._store.write(partial(write, begin=begin)) for begin in batches]
+        counts = [self.store.write(partial(write, begin=begin)) for begin in batches]
         return sum(new for new, _ in counts), sum(redactions for _, redactions in counts)
 
     def _write_turn(self, rows: Rows, turn: Turn, marks: Marks, now: str) -> bool:
-        key = self._store.hash_key
+        key = self.store.hash_key
         if turn.answers:
             tools = sessions.tools_called(rows, turn.answers)
-            if not self._adapter.may_answer(tools, turn.is_pick):
+            if not self.adapter.may_answer(tools, turn.is_pick):
                 return False
         _note_tampered(rows, turn, key)
-        turn, place, listed = permit_turn(turn, self._places.of(turn.cwd), self._path, marks)
+        turn, place, listed = permit_turn(turn, self.places.of(turn.cwd), self.path, marks)
         home = projects.ensure_with_directory(rows, place, now=now)
         return turns.add_turn(
-            rows, turn, text_hash=tokens.keyed_hash(turn.text, key), host=self._adapter.host, project=home.seq,
-            directory=home.directory, path=listed, room=self._room, file=self._path,
+            rows, turn, text_hash=tokens.keyed_hash(turn.text, key), host=self.adapter.host, project=home.seq,
+            directory=home.directory, path=listed, room=self.room, file=self.path,
         )  # fmt: skip
 
 
 def _note_writes(store: Store, left_out: list[Turn]) -> None:
     """Notes which transcripts the left-out calls have written: lines must not be forged in a pause."""
-    writing = [turn for turn in left_out if turn.writes]
+    for turn in filter(lambda turn: turn.writes, left_out):
+        store.write(partial(_note_tampered, turn=turn, key=store.hash_key))
 
-    def note_tampered(rows: Rows) -> None:
-        for turn in writing:
-            _note_tampered(rows, turn, store.hash_key)
 
-    if writing:
-        store.write(note_tampered)
+def _mark_unqueued(rows: Rows, prompt: QueueExit, key: bytes) -> None:
+    hashed = tokens.keyed_hash(prompt.text, key) if prompt.text else ""
+    absorbed, nth = prompt.absorbed, prompt.nth
+    turns.mark_unqueued(rows, prompt.session_id, at=prompt.at, text_hash=hashed, absorbed=absorbed, nth=nth)
 
 
 def _note_tampered(rows: Rows, turn: Turn, key: bytes) -> None:
@@ -337,5 +333,5 @@ def _parse(
             read_line(line, into)
         except BadInput as error:
             bad += 1
-            notes.add(line, offset, reason=error.what[:120], now=now)
+            notes.add(line, offset, reason=error.what[:MAX_REASON_CHARACTERS], now=now)
     return bad

@@ -62,16 +62,13 @@ class TurnFilter:
             for turn, is_paused in zip(reading.turns, in_pause, strict=True)
         ]  # fmt: skip
         is_silent = self.off or (self.began != EPOCH and pauses.covers(self.began))
+        titles = reading.titles.items() if not is_silent else ()
+        positions = reading.title_at
         reading = replace(
-            reading,
-            turns=fill_times(reading.turns, self.latest),
-            titles={
-                session: title
-                for session, title in reading.titles.items()
-                if not is_silent and not self._is_title_out(reading.title_at.get(session, 0), excluded, pauses)
-            },
+            reading, turns=fill_times(reading.turns, self.latest),
             worktrees=[] if any(excluded) or is_silent else reading.worktrees,
-        )
+            titles={name: title for name, title in titles if not self._is_title_out(positions.get(name, 0), excluded, pauses)},
+        )  # fmt: skip
         if excluded:
             self._is_last_out, self.latest = excluded[-1], reading.turns[-1].at
         left_out = list(itertools.compress(reading.turns, excluded))

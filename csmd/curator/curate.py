@@ -153,17 +153,13 @@ def read_sheets(rows: Rows, ended: EndedSession, standing: dict[int, list[brief.
         places = sorted({ended.project_seq, projects.everywhere_of(rows, ended.project_seq)})
         standing[ended.project_seq] = brief.read_candidates(rows, places=places, session_id="")
     own = {candidate.memory_id for candidate in candidates}
+    is_own_project = curations.is_of_one_project(rows, ended)
+    shown = brief.choose([item for item in standing[ended.project_seq] if item.memory.id not in own])
     return ask_about(
-        root=ended.root,
-        project=projects.name_of(rows, ended.project_seq),
-        ended=ended.last_at[:10],
-        digest=versions[-1].text if versions and curations.is_of_one_project(rows, ended) else "",
-        candidates=candidates,
-        standing=[
-            Standing(memory_id=item.memory.id, text=brief.make_note(item).text, by=item.memory.authority)
-            for item in brief.choose([item for item in standing[ended.project_seq] if item.memory.id not in own])
-        ],
-    )
+        root=ended.root, project=projects.name_of(rows, ended.project_seq), ended=ended.last_at[:10],
+        digest=versions[-1].text if versions and is_own_project else "", candidates=candidates,
+        standing=[Standing(memory_id=item.memory.id, text=brief.make_note(item).text, by=item.memory.authority) for item in shown],
+    )  # fmt: skip
 
 
 def read_candidates(rows: Rows, ended: EndedSession) -> list[Candidate]:

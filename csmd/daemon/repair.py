@@ -172,11 +172,11 @@ def _select_counts(rows: dict[str, int]) -> dict[str, int]:
 
 def _describe_losses(salvaged: recovery.SalvageCounts, *, is_key_lost: bool) -> list[str]:
     """Describes the unreadable parts, including rows that transcripts restore."""
-    lost = [
-        f"{table}: {amount(number, 'range')} unreadable; {amount(salvaged.filled[table], 'row')} restored from the backup"
-        for table, number in salvaged.unfilled.items()
-        if number
-    ]
+    lost = []
+    for table, number in salvaged.unfilled.items():
+        if number:
+            restored = amount(salvaged.filled[table], "row")
+            lost.append(f"{table}: {amount(number, 'range')} unreadable; {restored} restored from the backup")
     if is_key_lost:
         forgotten = amount(salvaged.tombstones_lost, "forgotten text")
         lost.append(f"the key of the hashes is lost: {forgotten} can no longer be recognised")

@@ -195,12 +195,9 @@ def _serve(config: Config, address: str, patience_s: float, stop: StopPipe) -> b
         files.write_atomic(paths.endpoint, f"{server.path}\n".encode())
         watch.follow(context.list_roots(), alone=background.instructions.list_folders())
         background.start()
-        log.info(
-            "listening, directories of transcripts: %d, %s%s",
-            len(context.list_roots()),
-            "search by words and meaning" if context.model_name() else "search by words: no embedding model",
-            ", paused" if server.tools.paused() else "",
-        )
+        search = "search by words and meaning" if context.model_name() else "search by words: no embedding model"
+        pause = ", paused" if server.tools.paused() else ""
+        log.info("listening, directories of transcripts: %d, %s%s", len(context.list_roots()), search, pause)
         if started_by() != "detached":  # else the file is our stderr
             paths.complaint.unlink(missing_ok=True)
         notify_manager(address, "READY=1", f"STATUS=csmd {csmd.__version__} captures sessions")

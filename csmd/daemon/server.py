@@ -319,11 +319,8 @@ class Server(threading.Thread):
         composing = self._compose(exchange, event) if event.name in ("prompt", "tool_failure") else None
         place = (yield placing) if placing is not None else None
         key, room = store.hash_key, self.background.context.config.settings.capture_session_bytes
-        is_new = yield store.submit(
-            lambda rows: ingest.record_event(
-                rows, event, redacted=redacted, key=key, now=now_iso(), place=place, max_session_bytes=room
-            )
-        )
+        record = partial(ingest.record_event, redacted=redacted, key=key, place=place, max_session_bytes=room)
+        is_new = yield store.submit(lambda rows: record(rows, event, now=now_iso()))
         exchange.stored = True
         if is_new and event.name == "session_start":
             self.background.context.starts.add(event)

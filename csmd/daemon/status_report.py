@@ -110,14 +110,12 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
     counted = activity.totals_by_host(rows)
     roots = [root for _, root, *_ in activity.project_counts(rows)[:MAX_PROJECTS]]
     paths, folders = sessions.transcript_paths(rows), [str(folder) for folder in config.assistant_dirs]
-    disk_state = machine.run_bounded(
-        lambda: (
-            read_disk(folders, roots, paths, path_read),
-            assistants_in_use.find_unread_directories(elsewhere, config, path_read),
-            assistants_in_use.describe_hosts(config, counted),
-        ),
-        machine.DISK_S,
+    read_all = lambda: (  # noqa: E731
+        read_disk(folders, roots, paths, path_read),
+        assistants_in_use.find_unread_directories(elsewhere, config, path_read),
+        assistants_in_use.describe_hosts(config, counted),
     )
+    disk_state = machine.run_bounded(read_all, machine.DISK_S)
     clients = assistants_in_use.describe_clients(rows, config, unread=disk_state[1] if disk_state else [])
     storage = describe_retention(rows, config.settings, counters)
     growth = estimate_growth(activity.list_sizes(rows), used=storage["used_bytes"], today=now.astimezone(UTC).date())
@@ -154,11 +152,9 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
 def describe_backups(database: Path) -> dict[str, Any]:
     """Returns the backups in `csmd status`: their number, size, and the time of the latest."""
     backups = list_backup_files(database)
-    return {
-        "backups": len(backups),
-        "backups_bytes": sum(row["bytes"] for row in backups),
-        "last_backup": backups[0]["made_at"] if backups else "",
-    }
+    size = sum(row["bytes"] for row in backups)
+    last = backups[0]["made_at"] if backups else ""
+    return {"backups": len(backups), "backups_bytes": size, "last_backup": last}
 
 
 def describe_retention(rows: Rows, settings: Settings, counters: dict[str, int]) -> dict[str, Any]:

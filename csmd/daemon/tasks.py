@@ -210,11 +210,8 @@ def _use_model(context: Context, stages: Stages, task: Task) -> Work:
     except EmbeddingUnavailable as error:
         raise ConfigError(f"the model in {task.path} does not load: {error.what}", hint=error.hint) from error
     stages.restart()
-    return {
-        "model": installed_models.model_identity(directory),
-        "dim": dim,
-        "tokens": "counted" if is_counting else "estimated",
-    }
+    tokens_are = "counted" if is_counting else "estimated"
+    return {"model": installed_models.model_identity(directory), "dim": dim, "tokens": tokens_are}
 
 
 def _back_up(context: Context, task: Task) -> Work:

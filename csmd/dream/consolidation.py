@@ -68,12 +68,10 @@ def tally(snapshot: Snapshot, related: RelatedMemories) -> Tally:
     staleness: dict[str, list[float]] = defaultdict(list)
     for memory in sorted(alive, key=lambda memory: memory.tier):
         staleness[memory.tier].append(_staleness(snapshot, memory))
-    return Tally(
-        project_seq=snapshot.project_seq,
-        tiers={tier: len(values) for tier, values in staleness.items()},
-        duplicates=sum(memory.id in related.duplicates for memory in alive),
-        staleness={tier: round(sum(values) / len(values), 4) for tier, values in staleness.items()},
-    )
+    means = {tier: round(sum(values) / len(values), 4) for tier, values in staleness.items()}
+    repeated = sum(memory.id in related.duplicates for memory in alive)
+    tiers = {tier: len(values) for tier, values in staleness.items()}
+    return Tally(project_seq=snapshot.project_seq, tiers=tiers, duplicates=repeated, staleness=means)
 
 
 def _staleness(snapshot: Snapshot, memory: Memory) -> float:

@@ -140,11 +140,8 @@ def report_project(
         add("Open", text)
     add("Uncommitted", _name_files(list(uncommitted)))
     entries["Committed"].sort(key=lambda subject: _MINOR.match(subject) is not None)
-    listed = tuple(
-        Entry(kind, text, ids.get(text, "") if kind == "Open" else "")
-        for kind, texts in entries.items()
-        for text in texts
-    )
+    pairs = ((kind, text) for kind, texts in entries.items() for text in texts)
+    listed = tuple(Entry(kind, text, ids.get(text, "") if kind == "Open" else "") for kind, text in pairs)
     return ProjectDay(project, wall, len(entries["Committed"]), len(files), listed)
 
 

@@ -129,13 +129,11 @@ def undo_dreams(store: Store, ident: str, *, home: Path, now: str, key: bytes) -
         if reason or not item:
             skipped.setdefault(item or f"#{number}", Skipped(dream=dream_id, item=item, why=reason or PURGED_RESULT))
     history = {dream.id: dream for dream in store.read(partial(dreams.list_dreams, limit=dreams.NO_LIMIT))}
-    restored = sorted(item for item in items if item and item not in skipped)
+    restored = {item: is_file for item, is_file in sorted(items.items()) if item and item not in skipped}
     return Undone(
-        dreams=tuple(history[dream.id] for dream in undone),
-        items=tuple(item for item in restored if not items[item]),
-        files=tuple(item for item in restored if items[item]),
-        skipped=tuple(skipped.values()),
-    )
+        dreams=tuple(history[dream.id] for dream in undone), skipped=tuple(skipped.values()),
+        items=tuple(item for item, is_file in restored.items() if not is_file), files=tuple(filter(restored.get, restored)),
+    )  # fmt: skip
 
 
 def undo_rows(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Generator[None, None, list[Dream]]:

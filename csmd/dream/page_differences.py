@@ -93,11 +93,10 @@ class _KnownLines:
 
     def identify(self, page: Page) -> list[PageLine]:
         """Returns the memories' lines on a page; a line without its comment is identified by its words."""
-        return [
-            PageLine(heading=heading, text=item.text, id=item.id or self.ids[line_key(item.text)])
-            for heading, item in page.lines()
-            if item.id or line_key(item.text) in self.ids
-        ]
+        lines = (
+            (heading, item.text, item.id or self.ids.get(line_key(item.text), "")) for heading, item in page.lines()
+        )
+        return [PageLine(heading=heading, text=text, id=memory_id) for heading, text, memory_id in lines if memory_id]
 
 
 def _read_known_lines(pages: Mapping[str, Page]) -> _KnownLines:

@@ -57,11 +57,11 @@ def find_related(snapshot: Snapshot) -> Generator[None, None, RelatedMemories]:
     same: set[IdPair] = set()
     for pairs in find_restatements(alive):
         restated.update(pairs)
-        same.update(pair for pair in pairs if is_same(*_texts_of(snapshot, pair)))
+        same.update(pair for pair in pairs if is_same(*_read_texts(snapshot, pair)))
         yield
     reworded: set[IdPair] = set()
     for pair in sorted(snapshot.near & near - restated - {pair[::-1] for pair in restated}):
-        if restatement.judge(*_texts_of(snapshot, pair)).is_same:
+        if restatement.judge(*_read_texts(snapshot, pair)).is_same:
             reworded.add(pair)
         yield
 
@@ -71,21 +71,21 @@ def find_related(snapshot: Snapshot) -> Generator[None, None, RelatedMemories]:
     def sort_pairs(pairs: Iterable[IdPair]) -> list[IdPair]:
         """Returns the pairs that have a memory of the project, each once, with its sides in order."""
         sides = [sorted(pair, key=order.__getitem__) for pair in pairs if not own.isdisjoint(pair)]
-        return sorted({(first, second) for first, second in sides}, key=lambda pair: [order[ident] for ident in pair])
+        return sorted({(first, second) for first, second in sides}, key=lambda pair: list(map(order.__getitem__, pair)))
 
     close: dict[str, tuple[str, ...]] = defaultdict(tuple)
-    for ident, other in sort_pairs(near):
-        close[ident] += (other,)
-        close[other] += (ident,)
+    for first, second in sort_pairs(near):
+        close[first] += (second,)
+        close[second] += (first,)
     return RelatedMemories(
         restated=tuple(sort_pairs(restated | reworded)), reworded=frozenset(map(frozenset, reworded)),
         close=dict(close), duplicates=frozenset(other for _, other in sort_pairs(same | reworded)), renames=renames,
     )  # fmt: skip
 
 
-def _texts_of(snapshot: Snapshot, pair: IdPair) -> tuple[str, str]:
-    ident, other = pair
-    return snapshot.memories[ident].text, snapshot.memories[other].text
+def _read_texts(snapshot: Snapshot, pair: IdPair) -> tuple[str, str]:
+    first, second = pair
+    return snapshot.memories[first].text, snapshot.memories[second].text
 
 
 def is_same(text: str, other: str) -> bool:
@@ -95,8 +95,8 @@ def is_same(text: str, other: str) -> bool:
 
 def _find_near(snapshot: Snapshot, alive: list[Memory]) -> Generator[None, None, set[IdPair]]:
     """Returns the pairs with near vectors, similar words, a common topic or a contradicted word."""
-    idents = {memory.id for memory in alive}
-    near = {pair for pair in snapshot.near if idents.issuperset(pair)}
+    ids = {memory.id for memory in alive}
+    near = {pair for pair in snapshot.near if ids.issuperset(pair)}
     similar = (
         [(alive[pair.first].id, alive[pair.second].id) for pair in pairs]
         for pairs in duplicates.iter_pairs(alive, everywhere={snapshot.project_seq: snapshot.everywhere})
@@ -126,10 +126,10 @@ def _pair_by_topics(snapshot: Snapshot, memories: list[Memory]) -> Iterator[list
     for _, members in sorted(groups.items()):
         stems = [similarity.gist(memory.text).stems for memory in members]
         texts_with = _index_words(stems)
-        for at, memory in enumerate(members):
-            shared = Counter(chain.from_iterable(texts_with[stem] for stem in stems[at]))
+        for index, memory in enumerate(members):
+            shared = Counter(chain.from_iterable(texts_with[stem] for stem in stems[index]))
             # Ties are broken by the order of the texts.
-            similar = sorted((-count, k) for k, count in shared.items() if count >= MIN_SHARED_WORDS and k != at)
+            similar = sorted((-count, k) for k, count in shared.items() if count >= MIN_SHARED_WORDS and k != index)
             yield [(memory.id, members[other].id) for _, other in similar[:MAX_SIMILAR]]
 
 
@@ -163,12 +163,8 @@ def find_restatements(memories: list[Memory]) -> Iterator[list[IdPair]]:
     """
     words = [similarity.required_words(memory.text) for memory in memories]
     texts_with = _index_words(words)
-    for at, memory in enumerate(memories):
-        rarest_word = min(words[at], key=lambda word: (len(texts_with[word]), word), default="")
-        yield [
-            (memory.id, memories[other].id)
-            for other in texts_with.get(rarest_word, ())
-            if other != at
-            and words[at] <= words[other]
-            and similarity.compare(memory.text, memories[other].text).says_all
-        ]
+    for index, memory in enumerate(memories):
+        rarest_word = min(words[index], key=lambda word: (len(texts_with[word]), word), default="")
+        others = [k for k in texts_with.get(rarest_word, ()) if k != index and words[index] <= words[k]]
+        full = (memories[k] for k in others if similarity.compare(memory.text, memories[k].text).says_all)
+        yield [(memory.id, other.id) for other in full]

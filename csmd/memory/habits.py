@@ -47,10 +47,8 @@ PURPOSES = {
 }  # fmt: skip
 #: Milestone -> (how its steps are introduced, the fewest steps that make a procedure).
 MILESTONES = {
-    "release": ("A release is", 2),
-    "pull request": ("Before a pull request come", 2),
-    "commit": ("Before a commit come", 1),
-}
+    "release": ("A release is", 2), "pull request": ("Before a pull request come", 2), "commit": ("Before a commit come", 1),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

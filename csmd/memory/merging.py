@@ -64,13 +64,11 @@ def absorb(keeper: Memory, other: Memory, *, confirmations: int) -> Memory:
     raised = keeper.confidence
     for _ in range(confirmations):
         raised = confidence.confirm(raised, pinned=keeper.pinned)
+    sessions = len(keeper.sessions | other.sessions)
     return replace(
-        keeper,
-        confidence=raised,
-        tier=_choose_tier(keeper, sessions=len(keeper.sessions | other.sessions), raised=raised, default=keeper.tier),
-        confirmed_at=max(keeper.confirmed_at, other.confirmed_at),
-        used_at=max(keeper.used_at, other.used_at),
-    )
+        keeper, confidence=raised, tier=_choose_tier(keeper, sessions=sessions, raised=raised, default=keeper.tier),
+        confirmed_at=max(keeper.confirmed_at, other.confirmed_at), used_at=max(keeper.used_at, other.used_at),
+    )  # fmt: skip
 
 
 def _unabsorb(keeper: Memory, other: Memory, *, raised: float, removed: list[str], tier: Tier, used_at: str) -> Memory:
@@ -81,12 +79,10 @@ def _unabsorb(keeper: Memory, other: Memory, *, raised: float, removed: list[str
     remaining = replace(keeper, provenance=tuple(source for source in keeper.provenance if source.uuid not in removed))
     lowered = keeper.confidence if keeper.pinned else round(max(0.0, keeper.confidence - raised), 4)
     return replace(
-        keeper,
-        confidence=lowered,
+        keeper, confidence=lowered, used_at=used_at if keeper.used_at == other.used_at else keeper.used_at,
         tier=_choose_tier(keeper, sessions=len(remaining.sessions), raised=lowered, default=tier),
         confirmed_at=max((source.at for source in remaining.provenance), default=keeper.confirmed_at),
-        used_at=used_at if keeper.used_at == other.used_at else keeper.used_at,
-    )
+    )  # fmt: skip
 
 
 def _choose_tier(memory: Memory, *, sessions: int, raised: float, default: Tier) -> Tier:

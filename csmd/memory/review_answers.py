@@ -316,15 +316,9 @@ def _remember(
 ) -> str:
     """Creates a memory of a person's statement; CsmdError if it was forgotten or purged."""
     created_id, _ = remember.remember(
-        rows,
-        statement,
-        answer.source,
-        project=project,
-        origin="stated",
-        key=answer.key,
-        pinned=pinned,
+        rows, statement, answer.source, project=project, origin="stated", key=answer.key, pinned=pinned,
         reworded_id=reworded_id,
-    )
+    )  # fmt: skip
     if not created_id:
         raise CsmdError(
             "this text, or a part of it, was forgotten or purged",

@@ -79,11 +79,8 @@ def to_candidate(finding: Finding, *, now: str) -> Candidate:
     """Returns the candidate of a finding, still without an id."""
     project, _, fingerprint = finding.key
     first = finding.memories[0]
-    sources = {
-        source.uuid: Evidence(uuid=source.uuid, session_id=source.session_id, at=source.at)
-        for memory in finding.memories
-        for source in memory.provenance[:MAX_SOURCES]
-    }
+    cited = (source for memory in finding.memories for source in memory.provenance[:MAX_SOURCES])
+    sources = {item.uuid: Evidence(uuid=item.uuid, session_id=item.session_id, at=item.at) for item in cited}
     return Candidate(
         id="", kind=finding.kind, source=SOURCE, project_seq=project, fingerprint=fingerprint,
         text=" and ".join(map(quote, finding.memories)), reason=finding.reason, confidence=finding.confidence,
@@ -153,11 +150,10 @@ def _has_defect(rows: Rows, memory: Memory, kind: CandidateKind) -> bool:
 
 def _to_finding(kind: CandidateKind, memory: Memory) -> Finding:
     limit = f"{confidence.ARCHIVE_BELOW * 100:.0f}"
-    reason = {
-        "stale": f"neither stated nor used since {memory.fresh_at[:10]}: its confidence has faded below {limit}",
-        "missing_embedding": "it has no vector",
-        "orphan": "all turns that state it are deleted",
-    }[kind]
+    faded = f"neither stated nor used since {memory.fresh_at[:10]}: its confidence has faded below {limit}"
+    reason = {"stale": faded, "missing_embedding": "it has no vector", "orphan": "all turns that state it are deleted"}[
+        kind
+    ]
     certainty = round(1 - memory.confidence, 4) if kind == "stale" else 1.0
     return Finding(kind=kind, memories=(memory,), reason=reason, confidence=certainty)
 
