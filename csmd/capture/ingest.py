@@ -46,6 +46,11 @@ PAUSED_EVENTS = "paused events"
 
 #: Bytes of text that are stored of one session by default.
 MAX_SESSION_BYTES = 50_000_000
+#: A hook ends within this time; an id with an earlier time was not made by csmd.
+MAX_HOOK_S = 60.0
+_TIMED_ID = re.compile(r"[0-9a-f]{32}")
+#: Hexadecimal digits of the time (ns) with which an id begins.
+TIME_DIGITS = 16
 #: Enough of a transcript's beginning to include the first line with a directory.
 BEGINNING_BYTES = 64 * 1024
 
@@ -83,13 +88,8 @@ def decode_permitted(
         event, counts = decode_event(host, body, name=name, event_id=event_id, at=at)
     except BadInput as error:
         return error
-    is_left_out = event is not None and excludes.reads_disk and _is_excluded(event, excludes)
-    return (None, Counter({EXCLUDED_EVENTS: 1})) if is_left_out else (event, counts)
-
-
-#: A hook ends within this time; an id with an earlier time was not made by csmd.
-MAX_HOOK_S = 60.0
-_TIMED_ID = re.compile(r"[0-9a-f]{32}")
+    is_excluded = event is not None and excludes.reads_disk and _is_excluded(event, excludes)
+    return (None, Counter({EXCLUDED_EVENTS: 1})) if is_excluded else (event, counts)
 
 
 def find_begin_time(event_id: str, at: str) -> str:
@@ -100,7 +100,7 @@ def find_begin_time(event_id: str, at: str) -> str:
     if _TIMED_ID.fullmatch(event_id) is None:
         return at
     received = datetime.fromisoformat(at).timestamp()
-    began = int(event_id[:16], 16) / 1e9
+    began = int(event_id[:TIME_DIGITS], 16) / 1e9
     if not received - MAX_HOOK_S <= began <= received:
         return at
     return datetime.fromtimestamp(began, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -164,8 +164,8 @@ def record_event(
         return False
     activity.increment_counters(rows, count_redactions(redacted))
     if turn is not None and place is not None:
-        listed = tombstones.cursor_name(rows, storable_path(event.transcript_path), key=key)
-        turn, place, path = permit_turn(turn, place, listed, tombstones.purged_marks(rows, key))
+        name = tombstones.cursor_name(rows, storable_path(event.transcript_path), key=key)
+        turn, place, path = permit_turn(turn, place, name, tombstones.purged_marks(rows, key))
         project = projects.ensure_with_directory(rows, place, now=now)
         provisional_turns.add_provisional(
             rows, turn, event=event.name, text_hash=text_hash, host=event.host, project=project.seq,
@@ -210,7 +210,7 @@ def _remove_known_secrets(rows: Rows, event: Event, redacted: Counter[str], *, k
 
 
 def find_purge_times(rows: Rows, places: Iterable[Project], key: bytes) -> dict[str, str]:
-    """Returns project key -> the time up to which it was purged; a project's worktrees are purged with it."""
+    """Maps project keys to the time up to which they were purged; a project's worktrees are purged with it."""
     keys = {place.key: [place.key, *([place.worktree_of.key] if place.worktree_of else [])] for place in places}
     purged = tombstones.purged_names(rows, "project", [name for names in keys.values() for name in names], key=key)
     return {place: max(purged.get(name, "") for name in names) for place, names in keys.items()}
@@ -218,10 +218,10 @@ def find_purge_times(rows: Rows, places: Iterable[Project], key: bytes) -> dict[
 
 def permit_turn(turn: Turn, place: Project, path: str, marks: Marks) -> tuple[Turn, Project, str]:
     """Returns a turn, its project and its session's transcript (none for a sub-agent) as they may be stored."""
-    listed = "" if turn.agent_id or path.startswith(HASHED_NAME_PREFIX) else path
+    transcript = "" if turn.agent_id or path.startswith(HASHED_NAME_PREFIX) else path
     if not marks:
-        return turn, place, listed
-    return replace(turn, cwd=remove_purged(turn.cwd, marks)[0]), permit_project(place, marks), listed
+        return turn, place, transcript
+    return replace(turn, cwd=remove_purged(turn.cwd, marks)[0]), permit_project(place, marks), transcript
 
 
 def ensure_project(rows: Rows, place: Project, *, key: bytes, now: str) -> int:

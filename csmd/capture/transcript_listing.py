@@ -12,8 +12,11 @@ from csmd.paths import is_directory, is_file
 from csmd.privacy.redaction import storable_path
 from csmd.store.opencode_database import ListedSession, SessionDatabase
 
-#: Nanoseconds in a millisecond.
 MILLISECOND_NS = 1_000_000
+#: Directories of the assistant without transcripts.
+SKIPPED_FOLDERS = ("memory", "tool-results")
+#: Approximate size of a message in a database, for the progress of a backlog.
+MESSAGE_BYTES = 4000
 
 
 def pack_written_ns(end: int, messages: int) -> int:
@@ -22,10 +25,6 @@ def pack_written_ns(end: int, messages: int) -> int:
     The part below a millisecond is the number of its messages then.
     """
     return end * MILLISECOND_NS + min(messages, MILLISECOND_NS - 1)
-
-
-#: Directories of the assistant without transcripts.
-SKIPPED_FOLDERS = ("memory", "tool-results")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +39,8 @@ class ListedTranscript:
 
 def list_by_time(root: Path) -> list[Path]:
     """Returns every transcript in a projects directory, the latest written first; for a file, the file itself."""
-    listed = sorted(list_transcripts(root), key=lambda file: (-file.mtime_ns, file.path))
-    return [Path(file.path) for file in listed]
+    latest_first = sorted(list_transcripts(root), key=lambda file: (-file.mtime_ns, file.path))
+    return [Path(file.path) for file in latest_first]
 
 
 def list_transcripts(root: Path) -> Iterator[ListedTranscript]:
@@ -52,8 +51,8 @@ def list_transcripts(root: Path) -> Iterator[ListedTranscript]:
     each costs one system call.
     """
     if is_file(root):
-        if (listed := SessionDatabase.list_sessions(root)) is not None:
-            yield from (_from_database(root, session) for session in listed)
+        if (sessions := SessionDatabase.list_sessions(root)) is not None:
+            yield from (_from_database(root, session) for session in sessions)
             return
         info = root.stat()
         yield ListedTranscript(str(root), info.st_size, info.st_mtime_ns)
@@ -89,12 +88,8 @@ def list_transcripts(root: Path) -> Iterator[ListedTranscript]:
 def list_latest(root: Path, positions: Mapping[str, tuple[int, int]]) -> list[ListedTranscript]:
     """Returns the transcripts in a database that may just have grown; OSError if it cannot be read now."""
     with SessionDatabase.open(root) as database:
-        listed = [_from_database(root, session) for session in database.latest_sessions()]
-    return [file for file in listed if has_grown(file, positions)]
-
-
-#: The approximate size of a message in bytes, for the progress of a backlog.
-MESSAGE_BYTES = 4000
+        latest = [_from_database(root, session) for session in database.latest_sessions()]
+    return [file for file in latest if has_grown(file, positions)]
 
 
 def _from_database(root: Path, session: ListedSession) -> ListedTranscript:
@@ -107,7 +102,8 @@ def stat_transcript(path: str) -> ListedTranscript | None:
     database, _, session = path.rpartition("/")
     if is_file(database):
         with suppress(OSError), SessionDatabase.open(Path(database)) as opened:
-            return _from_database(Path(database), listed) if (listed := opened.listed(session)) else None
+            row = opened.listed(session)
+            return _from_database(Path(database), row) if row else None
         return None
     try:
         info = os.stat(path)  # noqa: PTH116 - thousands of names, of which few become a Path

@@ -153,8 +153,9 @@ class Sink:
 
 def _note_writes(store: Store, left_out: list[Turn]) -> None:
     """Notes which transcripts the left-out calls have written: lines must not be forged in a pause."""
-    for turn in filter(lambda turn: turn.writes, left_out):
-        store.write(partial(_note_tampered, turn=turn, key=store.hash_key))
+    for turn in left_out:
+        if turn.writes:
+            store.write(partial(_note_tampered, turn=turn, key=store.hash_key))
 
 
 def _mark_unqueued(rows: Rows, prompt: QueueExit, key: bytes) -> None:

@@ -45,29 +45,19 @@ MAX_UNREPORTED = 20
 #: Alarm -> (what is wrong, what to do), the worst first; each means that nothing is recorded or injected.
 ALARMS: Mapping[str, tuple[str, str]] = {
     "damaged": ("nothing is recorded: the database is damaged", "csmd repair"),
-    "gone file": (
-        "nothing is recorded: the database's file is gone, only the daemon still has it open",
-        "put it back; otherwise csmd continues in a minute with its copy in the backups",
-    ),
-    "replaced": (
-        "nothing is recorded: another file has replaced the database",
-        "csmd restore latest restores the earlier one, csmd restart continues with the other",
-    ),
-    "disk": (
-        "nothing is recorded: the disk accepts no writes",
-        "free some space, or make the home writable; recording then resumes by itself",
-    ),
-    "spool": (
-        "nothing is recorded: events have waited in the spool for an hour",
-        "csmd restart; csmd status shows the problem",
-    ),
+    "gone file": ("nothing is recorded: the database's file is gone, only the daemon still has it open",
+                  "put it back; otherwise csmd continues in a minute with its copy in the backups"),
+    "replaced": ("nothing is recorded: another file has replaced the database",
+                 "csmd restore latest restores the earlier one, csmd restart continues with the other"),
+    "disk": ("nothing is recorded: the disk accepts no writes",
+             "free some space, or make the home writable; recording then resumes by itself"),
+    "spool": ("nothing is recorded: events have waited in the spool for an hour",
+              "csmd restart; csmd status shows the problem"),
     "gone": ("nothing is injected: csmd's hooks are not in the assistant's settings", "csmd install"),
-    "off": (
-        "nothing is injected: the assistant's settings disable hooks",
-        "remove disableAllHooks or allowManagedHooksOnly from them",
-    ),
+    "off": ("nothing is injected: the assistant's settings disable hooks",
+            "remove disableAllHooks or allowManagedHooksOnly from them"),
     "silent": ("nothing is injected: sessions are running that no hook reports", "csmd doctor shows why"),
-}
+}  # fmt: skip
 #: State of the hooks by the settings -> how many unreported sessions in a row raise an alarm, and which.
 HOOK_ALARMS: Mapping[HooksState, tuple[int, str]] = {
     "gone": (1, "gone"), "off": (1, "off"), "there": (2, "silent"), "untrusted": (2, "silent"), "unknown": (2, "silent"),

@@ -1,4 +1,4 @@
-"""The state that the daemon's parts share: store, settings, tasks, hints, backlog, trouble."""
+"""Owns the state that the daemon's parts share: store, settings, tasks, hints, backlog, problems."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _step_through(context: Context, task: Task, work: Work) -> Generator[None, N
             return result
         task.progress.update(news or {})
         if context.is_stopping:
-            raise StoreError("the daemon is stopping", hint="`csmd start`: it goes on with this then")
+            raise StoreError("the daemon is stopping", hint="`csmd start` continues this")
         yield
 
 
@@ -351,7 +351,7 @@ def build_excludes(config: Config, pauses: PauseFile) -> Excludes:
 
 
 def reload_pauses(pauses: PauseFile) -> bool:
-    """Reads the pauses again and logs a change; whether there was one."""
+    """Reads the pauses again and logs a change; returns whether there was one."""
     with _PAUSES_LOCK:
         changed = pauses.reload()
     if changed and (pause := pauses().find_current(now_iso())):

@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from csmd import machine, wire
 from csmd.config import boot_id
@@ -23,14 +22,19 @@ from csmd.store import files
 
 #: A holder on another host loses the lock after this time without a renewal.
 RENEWAL_TIMEOUT = timedelta(hours=1)
+MAX_LOCK_BYTES = 4096
+#: Seconds after which a takeover mark is abandoned.
+MARK_TIMEOUT_S = 60.0
+#: Attempts to take the lock; after losing one, a process checks again who holds it.
+MAX_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """A process on a host: `boot` identifies the boot of its machine ("" if unknown), `start` is when the process
-    began.
+    """A process that has the lock.
 
-    `beat` is the time of its last renewal, `token` is random for each acquisition.
+    `boot` identifies the boot of its machine ("" if unknown), `start` is when the process began, `beat` the time of its
+    last renewal, `token` random for each acquisition.
     """
 
     host: str
@@ -42,6 +46,7 @@ class Holder:
 
     @property
     def label(self) -> str:
+        """The host and process in words."""
         return f"{self.host} (process {self.pid})"
 
 
@@ -56,12 +61,10 @@ def encode_holder(holder: Holder) -> bytes:
 
 def decode_holder(content: bytes) -> Holder | None:
     """Returns the holder that a lock file names; None if it names none."""
-    types: dict[str, Callable[[Any], Any]] = {
-        "host": str, "boot": str, "pid": int, "start": float, "beat": str, "token": str,
-    }  # fmt: skip
     try:
         value = wire.loads(content)
-        return Holder(**{name: as_type(value[name]) for name, as_type in types.items()})
+        host, boot, beat, token = (str(value[name]) for name in ("host", "boot", "beat", "token"))
+        return Holder(host=host, boot=boot, pid=int(value["pid"]), start=float(value["start"]), beat=beat, token=token)
     except (BadInput, KeyError, TypeError, ValueError, OverflowError):
         return None
 
@@ -86,11 +89,7 @@ def is_recent(beat: str, now: datetime) -> bool:
         return False
 
 
-MAX_LOCK_BYTES = 4096
-#: Seconds after which a takeover mark is abandoned.
-MARK_TIMEOUT_S = 60.0
-#: Attempts to take the lock; after losing one, a process checks again who holds it.
-MAX_TRIES = 3
+#: The holder of a lock file that cannot be read.
 UNKNOWN_HOLDER = Holder(host="somebody", boot="", pid=0, start=0.0, beat="", token="")
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,10 @@ _SIDECARS = backup.DATABASE_SUFFIXES[1:]
 
 
 def list_copies(paths: Paths) -> list[Path]:
-    """Returns the other databases of csmd's: backups and files that were set aside."""
-    present = purge_files.list_copies(paths.home, paths.log_dir)
-    return [
-        path for path in present
-        if path.name.startswith(("csmd",
-        backup.UNFINISHED)) and not path.name.endswith(_SIDECARS) and path.stat().st_size
-    ]  # fmt: skip
+    """Returns the other databases of the home: backups and files that were set aside."""
+    copies = purge_files.list_copies(paths.home, paths.log_dir)
+    databases = (path for path in copies if path.name.startswith(("csmd", backup.UNFINISHED)))
+    return [path for path in databases if not path.name.endswith(_SIDECARS) and path.stat().st_size]
 
 
 def prepare(config: Config, place: str) -> dict[str, Any]:
@@ -161,23 +159,19 @@ def _read_key(config: Config) -> dict[str, str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Runs one of the verbs above; returns the exit code."""
+    """Runs one of the commands above; returns the exit code."""
     logs.keep_words_off_stderr()
     os.umask(0o077)
-    verb, *rest = arguments
+    command, *rest = arguments
 
     def perform() -> None:
         config = load_configuration()
-        report: dict[str, Any]
-        if verb == "prepare":
-            report = prepare(config, *rest)
-        elif verb in ("on", "off"):
-            report = switch(config, keys.EncryptionRecord(rest[0], rest[1]) if verb == "on" else None)
-        elif verb == "recover":
-            report = recover(config, rest[0], sys.stdin.read())
-        else:
-            report = _read_key(config) if verb == "key" else describe_encryption(config)
-        print(wire.dumps({"report": report}))  # noqa: T201
+        commands: dict[str, Callable[[], dict[str, Any]]] = {
+            "prepare": lambda: prepare(config, *rest), "recover": lambda: recover(config, rest[0], sys.stdin.read()),
+            "on": lambda: switch(config, keys.EncryptionRecord(rest[0], rest[1])), "off": lambda: switch(config, None),
+            "key": lambda: _read_key(config), "status": lambda: describe_encryption(config),
+        }  # fmt: skip
+        print(wire.dumps({"report": commands[command]()}))  # noqa: T201
 
     return run_explained(perform)
 

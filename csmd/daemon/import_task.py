@@ -233,9 +233,7 @@ def _split_unknown(path: Path, sessions: Sequence[PastSession]) -> tuple[list[Pa
         with import_files.open_import(path) as foreign:
             description = describe_unknown(foreign) or "has a format that csmd does not recognise"
         problem = "contains nothing that csmd can import" if is_directory(path) else description
-        raise BadInput(
-            f"{path} {problem}; nothing was imported",
-            hint="give transcripts (*.jsonl), the output of `csmd export`, or the memories of another program: "
-            f"{', '.join(source.label for source in SOURCES)}",
-        )
+        sources = ", ".join(source.label for source in SOURCES)
+        hint = f"give transcripts (*.jsonl), the output of `csmd export`, or the memories of another program: {sources}"
+        raise BadInput(f"{path} {problem}; nothing was imported", hint=hint)
     return kept, [f"{name}: not a transcript; skipped" for name in unknown]

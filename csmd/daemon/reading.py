@@ -29,13 +29,14 @@ from csmd.store.core import Store
 
 log = logging.getLogger(__name__)
 
-#: A transcript written within this many seconds may belong to an active session.
+#: A transcript written within this time may belong to an active session.
 LIVE_S = 3600
-#: The largest number of active transcripts that a short sweep checks.
+LIVE_NS = LIVE_S * 1_000_000_000
+#: Most active transcripts that a short sweep checks.
 MAX_LIVE_TRANSCRIPTS = 200
-#: How long a step reads the backlog, which delays other work.
+#: A step of reading the backlog delays other work for this long.
 SLICE_S = 0.2
-#: If the backlog was read within this many seconds, the rest since then counts as reading time.
+#: A shorter rest since the backlog was last read counts as reading time.
 BACKLOG_GAP_S = 5.0
 #: The rest after a background step, as a multiple of its length: a backlog takes half of one core at most, and a hook
 #: meets it half as often. A lower priority would be worse: a thread that holds the interpreter's lock delays those that
@@ -52,8 +53,8 @@ def read_transcript(
     In an assistant's directory only that assistant's transcripts are read, and only where it stores them, unless the
     user has chosen the file: an assistant may have downloaded other files there.
     """
-    owner, has_place = (None if is_chosen else adapters.find_adapter_of_path(config, str(path))) or (None, True)
-    if not has_place:
+    owner, is_in_place = (None if is_chosen else adapters.find_adapter_of_path(config, str(path))) or (None, True)
+    if not is_in_place:
         return transcripts.ReadReport()
     options = ReadOptions(
         now=now_iso, tool_limit=config.settings.capture_tool_output_bytes, quarantine=config.paths.quarantine,
@@ -107,7 +108,7 @@ def _hinted_paths(context: Context) -> Iterator[Path]:
         if path not in databases:
             yield path
             continue
-        positions = context.store.read(partial(cursors.file_positions, since=time.time_ns() - LIVE_S * 1_000_000_000))
+        positions = context.store.read(partial(cursors.file_positions, since=time.time_ns() - LIVE_NS))
         find = partial(transcript_listing.list_latest, path, positions)
         yield from (Path(file.path) for file in context.guard("transcript", find, about=str(path)) or ())
 
@@ -123,7 +124,7 @@ def list_own_transcripts(config: Config, root: Path) -> Iterator[ListedTranscrip
 def sweep_transcripts(context: Context, *, full: bool) -> int:
     """Finds the transcripts that have grown, all of them if `full`, else those of the last hour; returns how many."""
     if not full:
-        since = time.time_ns() - LIVE_S * 1_000_000_000
+        since = time.time_ns() - LIVE_NS
         live = context.store.read(lambda rows: cursors.file_positions(rows, since=since, most=MAX_LIVE_TRANSCRIPTS))
         listed = filter(None, map(transcript_listing.stat_transcript, live))
         grown = [file for file in listed if transcript_listing.has_grown(file, live)]
@@ -164,7 +165,8 @@ def order_newest_first(on_disk: Iterable[ListedTranscript], roots: Sequence[str]
     `roots` are the directories of transcripts; one outside of them belongs to the project of its own directory.
     """
     by_session: defaultdict[tuple[str, str], list[ListedTranscript]] = defaultdict(list)
-    for file in sorted(on_disk, key=_sort_key):
+    # A session's own transcript comes before its sub-agents', which mean little without it.
+    for file in sorted(on_disk, key=lambda file: (len(PurePath(file.path).parts), file.path)):
         by_session[locate_transcript(file.path, roots)].append(file)
     latest = {location: max(file.mtime_ns for file in group) for location, group in by_session.items()}
     ranks: Counter[str] = Counter()
@@ -183,11 +185,6 @@ def locate_transcript(path: str, roots: Sequence[str]) -> tuple[str, str]:
         folder, _, name = path.rpartition("/")
         return folder, name.removesuffix(".jsonl")
     return adapters.locate_transcript(root, path[len(root) + 1 :])
-
-
-def _sort_key(file: ListedTranscript) -> tuple[int, str]:
-    """Orders a session's own transcript before its sub-agents', which mean little without it."""
-    return len(PurePath(file.path).parts), file.path
 
 
 def fill_backlog(context: Context, sessions: Iterable[PastSession]) -> None:

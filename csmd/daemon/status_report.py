@@ -121,14 +121,12 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
     growth = estimate_growth(activity.list_sizes(rows), used=storage["used_bytes"], today=now.astimezone(UTC).date())
     return {
         "waiting": vectors.count_waiting(rows, vectors.find_model(rows, model)) if model else 0,
-        "counts": activity.tallied_counts(rows),
+        "counts": activity.tallied_counts(rows), "counters": counters,
         "memories": _count_memories(activity.memories_by_gate_and_tier(rows)),
-        "counters": counters,
         "corrected": speaker_reviews.corrected_speakers(rows, counters),
         "not_english": is_mostly_not_english(turns.latest_prompts(rows, limit=MAX_PROMPTS)),
         "prompts": _prompts_json(*sessions.count_typed(rows, latest=MAX_PROMPT_SESSIONS)),
-        "last_event": activity.last_event_times(rows),
-        "last_read": activity.last_read_at(rows),
+        "last_event": activity.last_event_times(rows), "last_read": activity.last_read_at(rows),
         "live": list_live_sessions(rows, since=to_iso(now - timedelta(seconds=LIVE_S)), limit=MAX_LIVE_SESSIONS),
         "projects": [
             {"root": root, "name": title, "sessions": number, "memories": count, "last": last}
@@ -136,9 +134,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
         ],
         "told": asdict(receipts.usage_since(rows, to_iso(now - WEEK))),
         "transcripts": describe_transcripts(rows, disk_state[0]) if disk_state else None,
-        "storage": {**storage, "growth": growth},
-        "clients": clients,
-        "hosts": disk_state[2] if disk_state else [],
+        "storage": {**storage, "growth": growth}, "clients": clients, "hosts": disk_state[2] if disk_state else [],
         "pages": page_edits.report_pages(rows, config.paths.memory, key=key),
         "warnings": [
             *([] if disk_state else [f"{path_read[0]}: its file system does not answer (`df` shows which one hangs)"]),
@@ -146,7 +142,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
             *assistants_in_use.list_client_warnings(clients, config),
             *secret_scan.list_secret_warnings(found_secrets.found_secrets(rows)),
         ],
-    }
+    }  # fmt: skip
 
 
 def describe_backups(database: Path) -> dict[str, Any]:

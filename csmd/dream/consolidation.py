@@ -124,13 +124,11 @@ def _plan_merge(snapshot: Snapshot, related: RelatedMemories, absorbed: Memory, 
 
 def _may_merge(snapshot: Snapshot, related: RelatedMemories, absorbed: Memory, keeper: Memory) -> bool:
     """Whether a merge loses no word, no weight and no project in which the absorbed memory holds."""
-    return (
-        absorbed.project_seq == snapshot.project_seq
-        and duplicates.is_visible_wherever(keeper, absorbed, everywhere={snapshot.project_seq: snapshot.everywhere})
-        and duplicates.may_merge_unasked(absorbed, keeper)
-        and not _are_distinct(snapshot, absorbed, keeper)
-        and related.covers(keeper, absorbed)
-    )
+    everywhere = {snapshot.project_seq: snapshot.everywhere}
+    if absorbed.project_seq != snapshot.project_seq or _are_distinct(snapshot, absorbed, keeper):
+        return False
+    is_allowed = duplicates.is_visible_wherever(keeper, absorbed, everywhere=everywhere)
+    return is_allowed and duplicates.may_merge_unasked(absorbed, keeper) and related.covers(keeper, absorbed)
 
 
 def _are_distinct(snapshot: Snapshot, memory: Memory, other: Memory) -> bool:
@@ -293,15 +291,10 @@ def _raise(snapshot: Snapshot, _: RelatedMemories) -> PhaseSteps:
 
 def may_hold_everywhere(memory: Memory, *, project_name: str) -> bool:
     """Whether a project's memory says how the user works, in words that mean the same in other projects."""
-    return (
-        memory.is_alive
-        and memory.scope == "project"
-        and memory.authority == "user"
-        and memory.origin not in UNSTATED
-        and not memory.pinned
-        and (memory.gate == "behavioral" or memory.category == "preference")
-        and not scope.points_at_place(memory.text, project_name=project_name)
-    )
+    is_users = memory.authority == "user" and memory.origin not in UNSTATED and not memory.pinned
+    is_habit = memory.gate == "behavioral" or memory.category == "preference"
+    is_candidate = memory.is_alive and memory.scope == "project" and is_users and is_habit
+    return is_candidate and not scope.points_at_place(memory.text, project_name=project_name)
 
 
 def _lift(snapshot: Snapshot) -> PhaseSteps:

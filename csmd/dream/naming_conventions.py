@@ -31,21 +31,15 @@ class SubjectConvention(NamedTuple):
 
 #: The first convention that nearly all subjects follow is the project's.
 SUBJECT_CONVENTIONS: dict[str, SubjectConvention] = {
-    "conventional": SubjectConvention(
-        re.compile(rf"(?:{_TYPES})(?:\([^)]+\))?!?: \S"),
-        "Commit subjects begin with a type (`feat:`, `fix(scope):`, ...)",
-    ),
-    "ticket": SubjectConvention(
-        re.compile(r"\[?[A-Z][A-Z0-9]+-\d+\]?\b"), "Commit subjects begin with a ticket number"
-    ),
-    "area": SubjectConvention(
-        re.compile(rf"(?!(?:{_TYPES})\b)[\w./-]{{2,30}}: \S"),
-        "Commit subjects begin with the part that they change (`part: what`)",
-    ),
-    "lower case": SubjectConvention(
-        re.compile(r"[a-z][a-z]+ "), "Commit subjects begin with a lower-case word, without a type"
-    ),
-}
+    "conventional": SubjectConvention(re.compile(rf"(?:{_TYPES})(?:\([^)]+\))?!?: \S"),
+                                      "Commit subjects begin with a type (`feat:`, `fix(scope):`, ...)"),
+    "ticket": SubjectConvention(re.compile(r"\[?[A-Z][A-Z0-9]+-\d+\]?\b"),
+                                "Commit subjects begin with a ticket number"),
+    "area": SubjectConvention(re.compile(rf"(?!(?:{_TYPES})\b)[\w./-]{{2,30}}: \S"),
+                              "Commit subjects begin with the part that they change (`part: what`)"),
+    "lower case": SubjectConvention(re.compile(r"[a-z][a-z]+ "),
+                                    "Commit subjects begin with a lower-case word, without a type"),
+}  # fmt: skip
 _COMMON_BRANCH = re.compile(r"^(?:main|master|trunk|develop|dev|HEAD|gh-pages|detached.*)$")
 _TICKET = re.compile(r"\b([A-Za-z]{2,10})-\d+\b")
 _DAY = re.compile(r"\b20\d\d-?[01]\d-?[0-3]\d\b")

@@ -376,11 +376,9 @@ def describe_change(path: str, before: str | None, after: str | None, *, removal
     if before is None:
         lines = display.amount(len(new_lines), "line") if new_lines else "no line yet"
         return Change(path=path, do="begin", reason=lines)
-    counts = (
-        (len(new_lines.keys() - old_lines.keys()), "new"),
-        (len(old_lines.keys() - new_lines.keys()), "gone"),
-        (sum(old_lines[line] != new_lines[line] for line in old_lines.keys() & new_lines.keys()), "in other words"),
-    )
+    old_ids, new_ids = old_lines.keys(), new_lines.keys()
+    changed = sum(old_lines[line] != new_lines[line] for line in old_ids & new_ids)
+    counts = ((len(new_ids - old_ids), "new"), (len(old_ids - new_ids), "gone"), (changed, "in other words"))
     reasons = [f"{display.amount(number, 'line')} {change}" for number, change in counts if number]
     return Change(path=path, do="write", reason=", ".join(reasons) or "head, order or headings")
 

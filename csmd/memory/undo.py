@@ -174,6 +174,6 @@ def _find_obstacle(rows: Rows, was: Snapshot, *, together: Collection[str], key:
         project=int(content["project_seq"]), at=str(content["created_at"]), key=key,
     ):  # fmt: skip
         return FORGOTTEN
-    heir = str(content["superseded_by"])
-    is_gone = bool(heir) and memories.by_id(rows, heir) is None and heir not in together
-    return f"{heir}, which took its place before, is gone" if is_gone else ""
+    replacement = str(content["superseded_by"])
+    is_gone = bool(replacement) and memories.by_id(rows, replacement) is None and replacement not in together
+    return f"{replacement}, which took its place before, is gone" if is_gone else ""
