@@ -210,6 +210,7 @@ def renamed_migrations(path: Path, *names: str) -> None:
 
 #: Takes the schema back to the migration 0022, with a row in each table that went since.
 BEFORE_SCHEMA = """
+drop trigger graph_topic_insert;
 drop index turns_of_speakers_due;
 alter table turns drop column speaker_due;
 create table speakers_due (turn_seq integer not null primary key references turns (seq) on delete cascade) without rowid;
@@ -322,7 +323,7 @@ def test_a_database_at_the_last_migration_before_the_schema_goes_on_with_its_dat
 ) -> None:
     new = take_back(path, given)
     store = Store(path, now="2027")
-    assert store.migrated == ["0023_schema"]
+    assert store.migrated == ["0023_schema", "0024_topic_projects"]
     assert store.read(activity.counts)["memories"] == 1
     assert store.read(schema_of) == new
     assert [prompt.uuid for prompt in store.read(lambda rows: speaker_reviews.speakers_due(rows, limit=9))] == ["u1"]

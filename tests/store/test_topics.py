@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hypothesis import example
 from hypothesis import given as draws
 from hypothesis import strategies as st
 
@@ -70,6 +71,7 @@ def counted_otherwise(rows: Rows) -> list[str]:
     return [problem for problem in integrity.check_content(rows) if "a wrong count" in problem]
 
 
+@example([(TOPIC, 0, 0, 0), (TAG, 1, 3, 2)])  # a topic of a project without memories and sessions
 @draws(st.lists(st.tuples(st.sampled_from(CHANGES), KEY, KEY, st.integers(0, 2)), max_size=30))
 def test_whatever_changes_the_counts_are_those_of_the_rows(changes: list[Change]) -> None:
     rows = filled()
