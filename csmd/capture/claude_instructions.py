@@ -307,7 +307,9 @@ def find_place(directory: str, user: User) -> Place:
     start = os.path.realpath(directory)
     settings = _read_settings(start, user)
     excludes = [setting.get("claudeMdExcludes") for setting in settings]
-    patterns = [pattern for listed in excludes if isinstance(listed, list) for pattern in listed]
+    patterns = [
+        pattern for patterns_of_file in excludes if isinstance(patterns_of_file, list) for pattern in patterns_of_file
+    ]
     worktree, main = _find_work_trees(start)
     return Place(
         start=start, user=user, memories=_find_memory_folders(start, user, settings),
@@ -433,10 +435,10 @@ def merge_files(place: Place, disk: Disk = REAL_DISK) -> tuple[list[tuple[str, s
 
 def find_memory_folder(directory: str, user: User) -> Path:
     """Returns the memory directory for a project: the first that exists, else the first that is configured."""
-    places = [Path(folder) for folder in find_place(directory, user).memories]
-    if not places:
+    folders = [Path(folder) for folder in find_place(directory, user).memories]
+    if not folders:
         raise BadInput("the assistant's own memory is switched off here", hint="set autoMemoryEnabled in its settings")
-    return next((folder for folder in places if is_directory(folder)), places[0])
+    return next((folder for folder in folders if is_directory(folder)), folders[0])
 
 
 def scan_notes(folder: Path) -> list[Memo]:

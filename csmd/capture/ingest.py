@@ -109,8 +109,8 @@ def find_begin_time(event_id: str, at: str) -> str:
 def _is_excluded(event: Event, excludes: Excludes) -> bool:
     """Whether an event comes from a project that the user has excluded; reads the disk."""
     start = read_start_directory(event.transcript_path)
-    place = project_identity.identify_directory(event.cwd, start=start)
-    return project_identity.is_excluded(excludes, place, event.cwd, start)
+    project = project_identity.identify_directory(event.cwd, start=start)
+    return project_identity.is_excluded(excludes, project, event.cwd, start)
 
 
 def read_start_directory(path: str) -> str:
@@ -132,8 +132,8 @@ def find_event_project(rows: Rows, event: Event) -> Project | None:
     """
     if adapters.ADAPTERS[event.host].hooks.make_turn(event) is None or is_probe(event):
         return None
-    place = project_identity.identify_directory(event.cwd, start=read_start_directory(event.transcript_path))
-    return project_identity.add_marks_if_new(rows, place)
+    project = project_identity.identify_directory(event.cwd, start=read_start_directory(event.transcript_path))
+    return project_identity.add_marks_if_new(rows, project)
 
 
 def _is_of_another_host(rows: Rows, event: Event) -> bool:
@@ -184,14 +184,14 @@ def count_redactions(counts: Counter[str]) -> list[tuple[str, int]]:
 # --- purged text
 
 
-def _permit_event(rows: Rows, event: Event, place: Project | None, key: bytes) -> Event | None:
+def _permit_event(rows: Rows, event: Event, project: Project | None, key: bytes) -> Event | None:
     """Returns the event as it may be stored; None if it must not be stored, which is acknowledged all the same."""
     if not tombstones.has_purged(rows):
         return event
     stream = f"{event.session_id}/{event.agent_id}" if event.agent_id else event.session_id
     if tombstones.purged_names(rows, "session", [event.session_id, stream], key=key):
         return None
-    if place is not None and event.at <= find_purge_times(rows, [place], key).get(place.key, ""):
+    if project is not None and event.at <= find_purge_times(rows, [project], key).get(project.key, ""):
         return None
     text, _ = remove_purged(event.text, tombstones.purged_marks(rows, key))
     reported = f"{stream}:{tokens.keyed_hash(text, key)}"
@@ -209,31 +209,36 @@ def _remove_known_secrets(rows: Rows, event: Event, redacted: Counter[str], *, k
     return replace(event, text=text) if hits else event
 
 
-def find_purge_times(rows: Rows, places: Iterable[Project], key: bytes) -> dict[str, str]:
+def find_purge_times(rows: Rows, projects_read: Iterable[Project], key: bytes) -> dict[str, str]:
     """Maps project keys to the time up to which they were purged; a project's worktrees are purged with it."""
-    keys = {place.key: [place.key, *([place.worktree_of.key] if place.worktree_of else [])] for place in places}
+    keys = {
+        project.key: [project.key, *([project.worktree_of.key] if project.worktree_of else [])]
+        for project in projects_read
+    }
     purged = tombstones.purged_names(rows, "project", [name for names in keys.values() for name in names], key=key)
-    return {place: max(purged.get(name, "") for name in names) for place, names in keys.items()}
+    return {project: max(purged.get(name, "") for name in names) for project, names in keys.items()}
 
 
-def permit_turn(turn: Turn, place: Project, path: str, marks: Marks) -> tuple[Turn, Project, str]:
+def permit_turn(turn: Turn, project: Project, path: str, marks: Marks) -> tuple[Turn, Project, str]:
     """Returns a turn, its project and its session's transcript (none for a sub-agent) as they may be stored."""
     transcript = "" if turn.agent_id or path.startswith(HASHED_NAME_PREFIX) else path
     if not marks:
-        return turn, place, transcript
-    return replace(turn, cwd=remove_purged(turn.cwd, marks)[0]), permit_project(place, marks), transcript
+        return turn, project, transcript
+    return replace(turn, cwd=remove_purged(turn.cwd, marks)[0]), permit_project(project, marks), transcript
 
 
-def ensure_project(rows: Rows, place: Project, *, key: bytes, now: str) -> int:
+def ensure_project(rows: Rows, project: Project, *, key: bytes, now: str) -> int:
     """Returns the row of a project, without purged text; adds it if it is new."""
-    return projects.ensure_with_directory(rows, permit_project(place, tombstones.purged_marks(rows, key)), now=now).seq
+    return projects.ensure_with_directory(
+        rows, permit_project(project, tombstones.purged_marks(rows, key)), now=now
+    ).seq
 
 
-def permit_project(place: Project, marks: Marks) -> Project:
+def permit_project(project: Project, marks: Marks) -> Project:
     """Returns a project with its name and root as they may be stored; its key identifies it."""
     if not marks:
-        return place
-    texts = (place.root, place.name, place.place, place.remote)
+        return project
+    texts = (project.root, project.name, project.place, project.remote)
     root, name, path, remote = (remove_purged(text, marks)[0] for text in texts)
-    main = place.worktree_of and permit_project(place.worktree_of, marks)
-    return replace(place, root=root, name=name, place=path, remote=remote, worktree_of=main)
+    main = project.worktree_of and permit_project(project.worktree_of, marks)
+    return replace(project, root=root, name=name, place=path, remote=remote, worktree_of=main)

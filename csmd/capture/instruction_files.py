@@ -39,17 +39,17 @@ def load_host_instructions(
     return [*of_user, *_load_choices(names.project, "Project", root, disk)][:MAX_FILES]
 
 
-def _load_choices(choices: Iterable[tuple[str, ...]], kind: Kind, place: str, disk: Disk) -> Iterator[Instruction]:
+def _load_choices(choices: Iterable[tuple[str, ...]], kind: Kind, folder: str, disk: Disk) -> Iterator[Instruction]:
     """Loads the files of the first name with text in each choice."""
     for names in choices:
-        yield from next(filter(None, (_load_named(name, kind, place, disk) for name in names)), [])
+        yield from next(filter(None, (_load_named(name, kind, folder, disk) for name in names)), [])
 
 
-def _load_named(name: str, kind: Kind, place: str, disk: Disk) -> list[Instruction]:
+def _load_named(name: str, kind: Kind, folder: str, disk: Disk) -> list[Instruction]:
     """Returns the files of a name in a directory that have text."""
-    paths = _matching_files(os.path.normpath(f"{place}/{name}"), disk)
+    paths = _matching_files(os.path.normpath(f"{folder}/{name}"), disk)
     texts = ((path, split_file(disk, path)[1].strip(JS_SPACES)) for path in paths)
-    return [Instruction(path=path, kind=kind, content=text, root=place) for path, text in texts if text]
+    return [Instruction(path=path, kind=kind, content=text, root=folder) for path, text in texts if text]
 
 
 def _matching_files(path: str, disk: Disk) -> list[str]:
@@ -129,6 +129,6 @@ def find_project(store: Store, directory: str) -> tuple[int, str] | None:
 
     Ignores merges: each merged directory keeps its own instruction files.
     """
-    place = project_identity.identify_directory(directory)
-    seq = store.read(lambda rows: projects.identified_row(rows, place))
-    return None if seq is None else (seq, place.root)
+    project = project_identity.identify_directory(directory)
+    seq = store.read(lambda rows: projects.identified_row(rows, project))
+    return None if seq is None else (seq, project.root)

@@ -107,7 +107,7 @@ def _plain_text(token: Token) -> str:
 def _remove_comments(source: str, tokens: Iterable[Token], definitions: dict[str, Any]) -> str:
     """Returns the source without comment blocks, link definitions and the empty lines after them."""
     lines = _LINE.findall(source)
-    kept = [*lines]
+    remaining = [*lines]
     inside: set[int] = set()
     removed: list[tuple[int, int]] = []
     for token in tokens:
@@ -117,16 +117,16 @@ def _remove_comments(source: str, tokens: Iterable[Token], definitions: dict[str
         inside.update(range(begin, end))
         if token.type == "html_block" and _is_comment(token.content):
             rest = remove_spans("".join(lines[begin:end]), "<!--", "-->")
-            kept[begin:end] = [rest] + [""] * (end - begin - 1)
+            remaining[begin:end] = [rest] + [""] * (end - begin - 1)
             if not rest.strip():
                 removed.append((begin, end))
     defined = [*definitions.get("references", {}).values(), *definitions.get("duplicate_refs", [])]
     removed += [definition["map"] for definition in defined if definition["map"][0] not in inside]
     for begin, end in removed:
-        while end < len(kept) and kept[end] == "\n":
+        while end < len(remaining) and remaining[end] == "\n":
             end += 1
-        kept[begin:end] = [""] * (end - begin)
-    return "".join(kept)
+        remaining[begin:end] = [""] * (end - begin)
+    return "".join(remaining)
 
 
 def _is_comment(raw: str) -> bool:

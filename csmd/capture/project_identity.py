@@ -135,9 +135,9 @@ def find_checkout(cwd: str, *, disk: Disk) -> str:
     """Returns the root of the working tree, main or linked, of a directory; outside of git the directory itself."""
     if is_windows_path(cwd):
         return ntpath.normpath(cwd)
-    place, _ = _resolve_place(cwd, disk)
-    above = ((folder, disk.read_small(f"{folder.rstrip('/')}/.git")) for folder in _list_ancestors(place))
-    return next((folder for folder, marker in above if marker is not None), place)
+    path, _ = _resolve_place(cwd, disk)
+    above = ((folder, disk.read_small(f"{folder.rstrip('/')}/.git")) for folder in _list_ancestors(path))
+    return next((folder for folder, marker in above if marker is not None), path)
 
 
 def make_path_project(root: str, *, place: str = "") -> Project:
@@ -166,20 +166,20 @@ def is_home(root: str) -> bool:
     return _HOMES.fullmatch(root) is not None
 
 
-def _find_neighbour_repository(gone: str, disk: Disk) -> Project | None:
+def _find_neighbour_repository(deleted: str, disk: Disk) -> Project | None:
     """Returns the repository next to the folder of worktrees that contained a deleted directory, by their names.
 
     If the repository does not exist either, the worktree must be named after it, because the folder may hold worktrees
     of several repositories.
     """
-    match = _NEIGHBOUR.match(gone)
+    match = _NEIGHBOUR.match(deleted)
     if match is None or is_home(match[1]):
         return None
     main = identify(match[1], disk=disk)
     if main.kind != "path":
         return main if main.root == match[1] else None
-    named = re.fullmatch(rf"{re.escape(match[2])}(?:[-._].*)?", match[3], re.DOTALL)
-    return main if main.gone and named else None
+    is_named_after = re.fullmatch(rf"{re.escape(match[2])}(?:[-._].*)?", match[3], re.DOTALL)
+    return main if main.gone and is_named_after else None
 
 
 def add_fingerprint(project: Project, *, disk: Disk) -> Project:
@@ -236,14 +236,14 @@ def normalise_remote(url: str) -> str:
 
 def _resolve_place(path: str, disk: Disk) -> tuple[str, bool]:
     """Returns the canonical path of a directory, and whether it exists; if not, the path is only normalised."""
-    place, exists = disk.resolve(_clean(path[:MAX_PATH_CHARACTERS]))
-    place = wire.clean(place)
-    return (_spell_as_on_disk(place, disk) if exists else unicodedata.normalize("NFC", place)), exists
+    resolved, exists = disk.resolve(_clean(path[:MAX_PATH_CHARACTERS]))
+    resolved = wire.clean(resolved)
+    return (_spell_as_on_disk(resolved, disk) if exists else unicodedata.normalize("NFC", resolved)), exists
 
 
-def _spell_as_on_disk(place: str, disk: Disk) -> str:
+def _spell_as_on_disk(path: str, disk: Disk) -> str:
     """Returns an existing path as the disk spells it, if the disk ignores case or Unicode forms (macOS, WSL)."""
-    parts = place.split("/")
+    parts = path.split("/")
     for depth in range(len(parts) - 1, 0, -1):
         name = parts[depth]
         folder = "/".join(parts[:depth]) or "/"
@@ -256,7 +256,7 @@ def _spell_as_on_disk(place: str, disk: Disk) -> str:
         ):
             break  # this directory distinguishes names, and so do those above it
         folded = _fold(name)
-        parts[depth] = next((held for held in disk.list_names(folder) if _fold(held) == folded), name)
+        parts[depth] = next((entry for entry in disk.list_names(folder) if _fold(entry) == folded), name)
         parts[depth] = unicodedata.normalize("NFC", wire.clean(parts[depth]))
     return "/".join(parts)
 
@@ -265,9 +265,9 @@ def _fold(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
-def _find_repository(place: str, disk: Disk) -> _Repository | None:
+def _find_repository(path: str, disk: Disk) -> _Repository | None:
     """Returns the repository that contains `place`."""
-    for candidate in _list_ancestors(place):
+    for candidate in _list_ancestors(path):
         inside = candidate.rstrip("/")
         marker = f"{inside}/.git"
         text = disk.read_small(marker)
@@ -282,8 +282,8 @@ def _find_repository(place: str, disk: Disk) -> _Repository | None:
     return None
 
 
-def _list_ancestors(place: str) -> Iterator[str]:
-    folder = PurePosixPath(place)
+def _list_ancestors(path: str) -> Iterator[str]:
+    folder = PurePosixPath(path)
     return map(str, (folder, *folder.parents)[:MAX_DEPTH])
 
 
@@ -328,8 +328,8 @@ def _make_project(
     )  # fmt: skip
 
 
-def _is_below(place: str, folder: str) -> bool:
-    return place == folder or place.startswith(folder.rstrip("/") + "/")
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _digest(text: str) -> str:
@@ -350,11 +350,11 @@ class Places:
 
     def of(self, cwd: str) -> Project:
         """Returns the project of a directory, with its fingerprint; for "" that of the session's start."""
-        place = self._places.get(cwd)
-        if place is None:
-            place = add_marks(identify_directory(cwd, start=self._start or cwd))
-            self._places[cwd] = place
-        return place
+        project = self._places.get(cwd)
+        if project is None:
+            project = add_marks(identify_directory(cwd, start=self._start or cwd))
+            self._places[cwd] = project
+        return project
 
 
 def identify_directory(cwd: str, *, start: str = "") -> Project:
@@ -362,20 +362,20 @@ def identify_directory(cwd: str, *, start: str = "") -> Project:
     return identify(cwd, disk=files, start=start)
 
 
-def add_marks(place: Project) -> Project:
+def add_marks(project: Project) -> Project:
     """Returns a project with its fingerprint and remote."""
-    with_mark = add_fingerprint(place, disk=files)
+    with_mark = add_fingerprint(project, disk=files)
     if with_mark.worktree_of is not None:
         with_mark = replace(with_mark, worktree_of=add_marks(with_mark.worktree_of))
     return replace(with_mark, remote=redact(with_mark.remote, Counter())) if with_mark.remote else with_mark
 
 
-def add_marks_if_new(rows: Rows, place: Project) -> Project:
+def add_marks_if_new(rows: Rows, project: Project) -> Project:
     """Returns a project as `projects.ensure_with_directory` needs it: with its fingerprint if it is new.
 
     Reads the disk, so it must run before the write.
     """
-    return place if projects.seq_of(rows, place) is not None else add_marks(place)
+    return project if projects.seq_of(rows, project) is not None else add_marks(project)
 
 
 def find_row(rows: Rows, cwd: str, *, start: str = "") -> int | None:
@@ -383,14 +383,14 @@ def find_row(rows: Rows, cwd: str, *, start: str = "") -> int | None:
     return _find_row(rows, identify_directory(cwd, start=start))
 
 
-def _find_row(rows: Rows, place: Project) -> int | None:
-    seq = projects.seq_of(rows, place)
+def _find_row(rows: Rows, project: Project) -> int | None:
+    seq = projects.seq_of(rows, project)
     if seq is not None:
         return seq
-    recognised = projects.recognise(rows, add_marks(place))
+    recognised = projects.recognise(rows, add_marks(project))
     if recognised is None:
         return None
-    return projects.seq_of(rows, replace(place, key=projects.key_of(rows, recognised[0])))
+    return projects.seq_of(rows, replace(project, key=projects.key_of(rows, recognised[0])))
 
 
 def find_scopes(rows: Rows, cwd: str, *, start: str = "") -> list[int]:
@@ -415,9 +415,9 @@ def find_lens(rows: Rows, cwd: str) -> int:
 
 
 def _find_home(rows: Rows, cwd: str, start: str) -> tuple[int | None, int]:
-    place = identify_directory(cwd, start=start)
-    seq = _find_row(rows, place)
-    return seq, projects.workspace_around(rows, place.place) if seq is None else projects.everywhere_of(rows, seq)
+    project = identify_directory(cwd, start=start)
+    seq = _find_row(rows, project)
+    return seq, projects.workspace_around(rows, project.place) if seq is None else projects.everywhere_of(rows, seq)
 
 
 def find_lost_worktrees(pairs: Iterable[tuple[str, str]]) -> list[tuple[Project, Project]]:

@@ -101,8 +101,8 @@ def stat_transcript(path: str) -> ListedTranscript | None:
     """Returns a transcript as it is now; None if there is none."""
     database, _, session = path.rpartition("/")
     if is_file(database):
-        with suppress(OSError), SessionDatabase.open(Path(database)) as opened:
-            row = opened.listed(session)
+        with suppress(OSError), SessionDatabase.open(Path(database)) as open_database:
+            row = open_database.listed(session)
             return _from_database(Path(database), row) if row else None
         return None
     try:

@@ -143,11 +143,11 @@ class Sink:
             if not self.adapter.may_answer(tools, turn.is_pick):
                 return False
         _note_tampered(rows, turn, key)
-        turn, place, listed = permit_turn(turn, self.places.of(turn.cwd), self.path, marks)
-        home = projects.ensure_with_directory(rows, place, now=now)
+        turn, project, transcript = permit_turn(turn, self.places.of(turn.cwd), self.path, marks)
+        home = projects.ensure_with_directory(rows, project, now=now)
         return turns.add_turn(
             rows, turn, text_hash=tokens.keyed_hash(turn.text, key), host=self.adapter.host, project=home.seq,
-            directory=home.directory, path=listed, room=self.room, file=self.path,
+            directory=home.directory, path=transcript, room=self.room, file=self.path,
         )  # fmt: skip
 
 
@@ -262,21 +262,21 @@ class _PieceReader:
         """Reads the lines from the start on, or as many pieces of them as the options allow."""
         options, transcript, begin = self.options, self.transcript, self.start.position
         withheld = Withheld(excludes=options.excludes)
-        opened = OpenTranscript(
+        source = OpenTranscript(
             path=path, file=transcript.file, beginning=transcript.beginning, position=begin, withheld=withheld
         )
-        read_line = options.read_line or self.adapter.make_reader(opened)
+        read_line = options.read_line or self.adapter.make_reader(source)
         is_dropped = self.adapter.drops(transcript.beginning)
         leave_out = TurnFilter(
             excludes=options.excludes, place_of=self.places.of, off=self.report.excluded,
-            began=find_times(transcript.beginning)[0], latest=find_times(opened.read_before(LOOKBACK_BYTES))[1],
+            began=find_times(transcript.beginning)[0], latest=find_times(source.read_before(LOOKBACK_BYTES))[1],
             written_at=format_time(transcript.mtime_ns / 1e9),
         )  # fmt: skip
         early = leave_out.titles(dict(self.adapter.read_titles(transcript.beginning)))
         for number, (lines, position) in enumerate(transcript.read_pieces(begin, options.stop)):
             reading = Reading(withheld=withheld, tool_limit=options.tool_limit)
-            kept = self.store.hook_priority.giving_way(lines)
-            bad = _parse(kept, reading, self.notes, options.now(), read_line)
+            lines_in_turn = self.store.hook_priority.giving_way(lines)
+            bad = _parse(lines_in_turn, reading, self.notes, options.now(), read_line)
             if is_dropped is not None:
                 reading = reading.filter_turns(lambda turn: not is_dropped(turn))
             reading, left_out = leave_out.split(reading)

@@ -75,10 +75,10 @@ class TurnFilter:
         flags = iter(excluded)
         return reading.filter_turns(lambda _: not next(flags)) if left_out else reading, left_out
 
-    def _is_title_out(self, place: int, out: list[bool], pauses: Pauses) -> bool:
+    def _is_title_out(self, turn_count: int, out: list[bool], pauses: Pauses) -> bool:
         """Whether a title is left out with the turn before it, after `place` turns of the piece."""
-        if place:
-            return out[place - 1]
+        if turn_count:
+            return out[turn_count - 1]
         if self._is_last_out is not None:
             return self._is_last_out
         return (bool(out) and out[0]) or pauses.covers(self.latest)
@@ -155,7 +155,7 @@ def remove_known_secrets(store: Store, reading: Reading, now: str) -> Reading:
     return replace(
         reading,
         turns=[replace(turn, text=clean_text(turn.session_id, turn.text)) for turn in reading.turns],
-        queue_exits=[replace(left, text=clean_text(left.session_id, left.text)) for left in reading.queue_exits],
+        queue_exits=[replace(exit_, text=clean_text(exit_.session_id, exit_.text)) for exit_ in reading.queue_exits],
         titles={session: clean_text(session, title) for session, title in reading.titles.items()},
     )
 

@@ -67,9 +67,9 @@ def matches_stored(whole: str, turn: CutTurn) -> bool:
     cut = display.find_cut(turn.text, f"turn {turn.uuid}")
     if cut is None:
         return turn.is_gone or whole == turn.text
-    kept = display.count_bytes(f"{cut.head}{cut.tail}")
+    stored_bytes = display.count_bytes(f"{cut.head}{cut.tail}")
     # A character that was cut through is on neither side.
-    missing = display.count_bytes(whole) - kept - cut.left_out
+    missing = display.count_bytes(whole) - stored_bytes - cut.left_out
     return whole.startswith(cut.head) and whole.endswith(cut.tail) and 0 <= missing <= 6
 
 
@@ -81,25 +81,25 @@ def _find_turn(path: Path, turn: CutTurn, excludes: Excludes, is_thorough: bool)
     uuid = turn.uuid.partition("/")[0]
     message = uuid.rpartition(":")[2].partition("+")[0] if in_database else uuid
     names = [name.encode() for name in (message, turn.tool_id) if name]
-    for wanted in (names, []) if is_thorough else (names,):
+    for searched in (names, []) if is_thorough else (names,):
         with _open_transcript(path, in_database) as (file, beginning, pieces):
             started = adapters.find_start_directory(beginning)
             places = Places(started)
             if project_identity.is_excluded(excludes, places.of(started), started):
                 return None
             withheld = Withheld(excludes=excludes)
-            opened = OpenTranscript(path=path, file=file, beginning=beginning, position=0, withheld=withheld)
-            read_line = adapters.adapter_of_transcript(beginning).make_reader(opened)
+            source = OpenTranscript(path=path, file=file, beginning=beginning, position=0, withheld=withheld)
+            read_line = adapters.adapter_of_transcript(beginning).make_reader(source)
             for lines, _ in pieces:
                 reading = Reading(withheld=withheld, tool_limit=UNLIMITED_BYTES)
                 for _, line in lines:
-                    if line is not None and (not wanted or any(name in line for name in wanted)):
+                    if line is not None and (not searched or any(name in line for name in searched)):
                         with contextlib.suppress(BadInput):
                             read_line(line, reading)
                 for candidate in reading.turns:
                     if (candidate.uuid, candidate.kind, candidate.tool_id) == (turn.uuid, turn.kind, turn.tool_id):
-                        place = places.of(candidate.cwd)
-                        return None if project_identity.is_excluded(excludes, place, candidate.cwd) else candidate
+                        project = places.of(candidate.cwd)
+                        return None if project_identity.is_excluded(excludes, project, candidate.cwd) else candidate
                 yield
     return None
 

@@ -327,14 +327,14 @@ def _negates_otherwise(note: str, cited: Sequence[str], source: str) -> bool:
     nearest = max(parts, key=lambda part: similarity.share(_find_stems(part), own), default="")
     nearest = sentence.parse(nearest).body or nearest  # a refusal at the beginning does not negate the rest
     if not denies and _denies(nearest):
-        noted, denied = tokens.content_stems(note), list(_find_denied(nearest, DENIED_WORDS))
+        note_stems, denied = tokens.content_stems(note), list(_find_denied(nearest, DENIED_WORDS))
         # A denial in passing that the note does not repeat changes nothing.
-        if not denied or any(similarity.share(frozenset(what), noted) > REPEATED_SHARE for what in denied):
+        if not denied or any(similarity.share(frozenset(what), note_stems) > REPEATED_SHARE for what in denied):
             return True
     # Of two nested denials ("never ... without"), one alone says the opposite.
-    twice, noted = list(_find_denied(nearest, DENIED_WORDS, is_twice=True)), tokens.content_stems(note)
+    twice, note_stems = list(_find_denied(nearest, DENIED_WORDS, is_twice=True)), tokens.content_stems(note)
     is_once = twice and not any(_find_denied(note, DENIED_WORDS, is_twice=True))
-    if is_once and any(similarity.share(frozenset(what), noted) > REPEATED_SHARE for what in twice):
+    if is_once and any(similarity.share(frozenset(what), note_stems) > REPEATED_SHARE for what in twice):
         return True
     # A denial must not move to something else.
     by_source = frozenset[str]().union(*_find_denied(source, 2 * DENIED_WORDS))

@@ -131,13 +131,13 @@ def ask_openai(order: Order, question: Question, key: str) -> Reply:
     If it refuses the older name of the limit, asks again with the newer one.
     """
     body = {"model": order.model, "messages": _messages(question), "stream": False}
-    url, most = f"{order.place}/chat/completions", question.most_tokens
+    url, limit = f"{order.place}/chat/completions", question.most_tokens
     try:
-        answer = post(url, {**body, "max_tokens": most}, key=key, timeout_s=order.timeout_s)
+        answer = post(url, {**body, "max_tokens": limit}, key=key, timeout_s=order.timeout_s)
     except ProviderFailed as error:
         if getattr(error.__cause__, "code", 0) != 400:
             raise
-        answer = post(url, {**body, "max_completion_tokens": most}, key=key, timeout_s=order.timeout_s)
+        answer = post(url, {**body, "max_completion_tokens": limit}, key=key, timeout_s=order.timeout_s)
     usage = _at(answer, "usage")
     tokens_in, tokens_out = _at(usage, "prompt_tokens"), _at(usage, "completion_tokens")
     choice = _at(answer, "choices", 0)

@@ -185,12 +185,12 @@ def read_candidates(rows: Rows, ended: EndedSession) -> list[Candidate]:
                 before=_needed_before(memory.text, before_of.get(uuid, "")),
             )
         )  # fmt: skip
-    kept = [candidate.text for candidate in candidates if candidate.by == "user"]
+    asked_texts = [candidate.text for candidate in candidates if candidate.by == "user"]
     for prompt in prompts:
         for words in _own_sentences(prompt.text):
-            if any(words in text or (text in words and len(text) >= SAME * len(words)) for text in kept):
+            if any(words in text or (text in words and len(text) >= SAME * len(words)) for text in asked_texts):
                 continue
-            kept.append(words)
+            asked_texts.append(words)
             candidates.append(
                 Candidate(
                     uuid=prompt.uuid, by="user", at=prompt.at, text=words, ordinal=prompt.ordinal,
@@ -229,7 +229,7 @@ def believe(store: Store, dream: Dream, answered: Sequence[Answered], *, now: st
 
     Returns how many.
     """
-    done = 0
+    action_count = 0
     oldest, _ = _times(now)
     store.write(partial(curations.drop_old_answers, before=oldest))
     for reading in answered:
@@ -240,11 +240,11 @@ def believe(store: Store, dream: Dream, answered: Sequence[Answered], *, now: st
             dropped += believed.dropped
             for change in _changes(believed):
                 made = store.write(partial(act, change=change))
-                done, notes = done + made, notes + (made > 0 and isinstance(change, Note))
+                action_count, notes = action_count + made, notes + (made > 0 and isinstance(change, Note))
                 yield
             stands = believed.stands
         if stands is not None:  # that of the last question, which has the latest words
-            done += store.write(partial(act, change=stands))
+            action_count += store.write(partial(act, change=stands))
             yield
         counted = " ".join(f"{reason}={number}" for reason, number in sorted(dropped.items()))
         note = partial(
@@ -253,7 +253,7 @@ def believe(store: Store, dream: Dream, answered: Sequence[Answered], *, now: st
         )  # fmt: skip
         store.write(note)
         yield
-    return done
+    return action_count
 
 
 #: `journal.record_action`, bound to a dream and a project.

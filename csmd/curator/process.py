@@ -133,11 +133,11 @@ class ProcessProvider:
             is_own=self.row.name == "assistant",
         )  # fmt: skip
         try:
-            done = subprocess.run(
+            completed = subprocess.run(
                 command, env=environment, input=write_order(order), stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL, timeout=limit_s, check=False,
             )  # fmt: skip
-            return read_answer(done.stdout)
+            return read_answer(completed.stdout)
         except subprocess.TimeoutExpired as error:
             raise ProviderFailed("slow", f"no answer within {order.timeout_s:g} s") from error
         except (OSError, BadInput) as error:

@@ -126,21 +126,21 @@ def _split(candidates: Sequence[Candidate], *, free: int) -> list[dict[str, Cand
 
     cost = {id(candidate): weigh_tokens(_candidate_line("c99", candidate)) + 1 for candidate in candidates}
     needs_several = sum(cost.values()) > (1 + MAX_LEFT_OUT) * free
-    room, kept = (MAX_QUESTIONS if needs_several else 1) * free, set[int]()
+    room, chosen_ids = (MAX_QUESTIONS if needs_several else 1) * free, set[int]()
     for candidate in sorted(candidates, key=sort_key):
         room -= cost[id(candidate)]
         if room < 0:
             break
-        kept.add(id(candidate))
+        chosen_ids.add(id(candidate))
     groups: list[dict[str, Candidate]] = []
-    left = 0
-    for number, candidate in enumerate((candidate for candidate in candidates if id(candidate) in kept), 1):
-        if left < cost[id(candidate)]:
+    room_left = 0
+    for number, candidate in enumerate((candidate for candidate in candidates if id(candidate) in chosen_ids), 1):
+        if room_left < cost[id(candidate)]:
             if len(groups) == MAX_QUESTIONS:
                 continue
             groups.append({})
-            left = free
-        left -= cost[id(candidate)]
+            room_left = free
+        room_left -= cost[id(candidate)]
         groups[-1][f"c{number}"] = candidate
     return groups
 

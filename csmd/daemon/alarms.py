@@ -78,22 +78,22 @@ class Notices:
         if command is None or not self._is_first(datetime.now().astimezone().date()):
             return False
         with suppress(OSError, subprocess.SubprocessError):  # no desktop shows it; `csmd status` does
-            done = subprocess.run(command, timeout=NOTICE_TIMEOUT_S, check=False, **detached_arguments())
-            return done.returncode == 0
+            completed = subprocess.run(command, timeout=NOTICE_TIMEOUT_S, check=False, **detached_arguments())
+            return completed.returncode == 0
         return False
 
     def _is_first(self, today: date) -> bool:
         near_days = range(-CLOCK_SLACK_DAYS, CLOCK_SLACK_DAYS + 1)
         near_names = {f"{RECORD_PREFIX}{today + timedelta(days=days)}" for days in near_days}
         name = f"{RECORD_PREFIX}{today}"
-        shown = {path.name for path in self._directory.glob(f"{RECORD_PREFIX}*")} | self._unwritten
-        if any(name <= other for other in shown & near_names):
+        recorded = {path.name for path in self._directory.glob(f"{RECORD_PREFIX}*")} | self._unwritten
+        if any(name <= other for other in recorded & near_names):
             return False
         try:
             (self._directory / name).touch(mode=0o600, exist_ok=False)
         except OSError:
             self._unwritten.add(name)
-        for old_name in shown - near_names:
+        for old_name in recorded - near_names:
             with suppress(OSError):
                 (self._directory / old_name).unlink()
         return True

@@ -48,15 +48,15 @@ def read_settings(path: str) -> str | None:
 def describe_hosts(config: Config, counted: Iterable[tuple[str, int, int, str, str]]) -> list[dict[str, Any]]:
     """Returns the assistants whose directories are read, in `csmd status`; reads the disk."""
     by_host = {row[0]: row[1:] for row in counted}
-    shown = []
+    hosts = []
     for adapter, folder in adapters.list_directories(config):
         sessions, turns, last, event = by_host.get(adapter.host, (0, 0, "", ""))
         state = adapter.hooks_state(folder, config.paths.home, read_settings)
-        shown.append({
+        hosts.append({
             "host": adapter.host, "title": adapter.title, "directory": str(folder), "sessions": sessions,
             "turns": turns, "last_turn": last, "last_event": event, "hooks": state,
         })  # fmt: skip
-    return shown
+    return hosts
 
 
 #: A version or directory is in use if it was used within this many days.

@@ -111,8 +111,8 @@ def carry_out(context: Context, task: Task, work: Work) -> Generator[None]:
     except Exception as error:
         # A catch-all: a bug is reported to the client that waits for the task.
         log.exception("job %s failed", task.kind)
-        place = context.config.paths.log_file
-        task.error, task.hint, task.state = f"a bug: {type(error).__name__}", f"see {place}", "failed"
+        log_file = context.config.paths.log_file
+        task.error, task.hint, task.state = f"a bug: {type(error).__name__}", f"see {log_file}", "failed"
     log_outcome(task)
 
 
@@ -307,9 +307,9 @@ class Backlog:
         """Returns the transcript to be read next; None if there is none."""
         return next((file for _, file in self._transcripts.values()), None)
 
-    def record_reading(self, *, read: int, took_s: float) -> None:
+    def record_reading(self, *, size: int, took_s: float) -> None:
         """Records how many bytes were read in how long; the estimate for the rest follows from it."""
-        self._bytes_read += read
+        self._bytes_read += size
         self._took_s += took_s
 
     def drop(self, path: str) -> None:
@@ -328,8 +328,8 @@ class Backlog:
         if not sessions_left or len(self._sessions) < MIN_SHOWN_SESSIONS:
             return None
         eta = round(size * self._took_s / self._bytes_read) if self._bytes_read else None
-        done = len(self._sessions) - sessions_left
-        return {"sessions_left": sessions_left, "bytes_left": size, "sessions_done": done, "eta_s": eta}
+        sessions_done = len(self._sessions) - sessions_left
+        return {"sessions_left": sessions_left, "bytes_left": size, "sessions_done": sessions_done, "eta_s": eta}
 
 
 #: Reading the pauses and putting them in place is one step: an older state must not replace a newer one.
@@ -448,8 +448,8 @@ class Context:
     def register_task(self, task: Task) -> None:
         """Registers a task by its id; forgets the oldest tasks that have ended."""
         with self._lock:
-            for done in [task.id for task in self.tasks.values() if task.state in ("done", "failed")][:-20]:
-                del self.tasks[done]
+            for task_id in [task.id for task in self.tasks.values() if task.state in ("done", "failed")][:-20]:
+                del self.tasks[task_id]
             self.tasks[task.id] = task
 
     def stop(self) -> None:

@@ -112,7 +112,7 @@ class Dreaming:
 
     def state(self, rows: Rows) -> dict[str, Any]:
         """Returns the dream part of `csmd status`: the gates, the running, the last successful and the last ended dream."""
-        verdict, task, done = self.verdict(rows), self._task, dreams.find_latest(rows)
+        verdict, task, last = self.verdict(rows), self._task, dreams.find_latest(rows)
         latest = next((dream for dream in dreams.list_dreams(rows, limit=2) if dream.state != "running"), None)
         answers = verdict.answers
         return {
@@ -121,7 +121,7 @@ class Dreaming:
             "verdict": verdict.words,
             "gates": [{"gate": answer.gate, "open": answer.is_open, "reason": answer.reason} for answer in answers],
             "running": {"id": task.result.get("id", ""), **task.progress} if task else None,
-            "last": dream_json(rows, done) if done else None,
+            "last": dream_json(rows, last) if last else None,
             "latest": dream_json(rows, latest) if latest else None,
         }
 
@@ -194,11 +194,11 @@ class Dreaming:
 
     def _dream(self, task: Task) -> Work:
         """Runs a dream, a batch at a time; CsmdError if another process dreams, or has taken the lock."""
-        began, store, why = time.monotonic(), self._context.store, str(task.order["why"])
+        began, store, reason = time.monotonic(), self._context.store, str(task.order["why"])
         if other := self._explain_holder(datetime.now(UTC)):
             raise CsmdError(other, hint=LOCK_HINT)
         self._answers = yield from self._ask(task)
-        dream = store.write(lambda rows: self._begin(rows, why))
+        dream = store.write(lambda rows: self._begin(rows, reason))
         task.result["id"] = dream.id
         with self._record_end(dream), self._hold_lock():
             for number, (name, work) in enumerate(STEPS.items()):
@@ -207,9 +207,9 @@ class Dreaming:
                     if not self.lock.is_mine():
                         raise CsmdError("the dream lock was taken over", hint=LOCK_HINT)
                     yield None
-        done = store.read(lambda rows: journal.count_actions(rows, dream.seq))
+        counts = store.read(lambda rows: journal.count_actions(rows, dream.seq))
         took_s = round(time.monotonic() - began, 3)
-        return {"state": "done", "done": done, "changes": sum(done.values()), "took_s": took_s}
+        return {"state": "done", "done": counts, "changes": sum(counts.values()), "took_s": took_s}
 
     def _ask(self, task: Task) -> Generator[None, None, list[Answered]]:
         """Asks the user's language model about sessions that ended, before the lock is taken, because it takes long."""
@@ -240,7 +240,7 @@ class Dreaming:
     def _record_end(self, dream: Dream) -> Iterator[None]:
         """Records how a dream ended: done, cancelled because the daemon stops, or failed with a reason."""
         state: dreams.State = "failed"
-        why = ""
+        reason = ""
         try:
             yield
             state = "done"
@@ -248,10 +248,12 @@ class Dreaming:
             state = "cancelled"
             raise
         except Exception as error:
-            why = redact(error.what, Counter()) if isinstance(error, CsmdError) else _name_error(error)
+            reason = redact(error.what, Counter()) if isinstance(error, CsmdError) else _name_error(error)
             raise
         finally:
-            self._context.store.write(lambda rows: dreams.end(rows, dream.seq, state=state, error=why, now=now_iso()))
+            self._context.store.write(
+                lambda rows: dreams.end(rows, dream.seq, state=state, error=reason, now=now_iso())
+            )
 
     # --- its steps: generators that stop after each batch
 
@@ -273,9 +275,9 @@ class Dreaming:
 
     def curate(self, dream: Dream) -> Generator[None]:
         """Carries out the accepted answers of the language model, and consolidates their results."""
-        done = yield from curate.believe(self._context.store, dream, self._answers, now=self.now())
+        has_changed = yield from curate.believe(self._context.store, dream, self._answers, now=self.now())
         self._answers = []
-        if done:
+        if has_changed:
             yield from self.consolidate(dream)
 
     def rewrite_pages(self) -> Iterator[None]:
@@ -347,9 +349,9 @@ class Dreaming:
         return gates.find_session_start(self._now(), last_at, self._context.config.settings.dream_every_h)
 
     def _read_facts(self, rows: Rows) -> GateFacts:
-        done, undone = dreams.find_latest(rows), dreams.find_latest(rows, state="undone")
+        last, undone = dreams.find_latest(rows), dreams.find_latest(rows, state="undone")
         latest = next(iter(dreams.list_dreams(rows, limit=1)), None)
-        last_at, tier_max = done.begun_at if done else "", self._context.config.settings.dream_tier_max
+        last_at, tier_max = last.begun_at if last else "", self._context.config.settings.dream_tier_max
         crowded = dreams.crowded_tiers(rows, most=tier_max) if tier_max else []
         return GateFacts(
             now=self._now(), last_at=last_at,

@@ -36,35 +36,35 @@ def list_copies(paths: Paths) -> list[Path]:
     return [path for path in databases if not path.name.endswith(_SIDECARS) and path.stat().st_size]
 
 
-def prepare(config: Config, place: str) -> dict[str, Any]:
+def prepare(config: Config, location: str) -> dict[str, Any]:
     """Makes the key of a home and stores it in `place`; the recovery key is "" if it was made and shown before."""
     home = config.paths.home
     cipher.require_cipher()
     if (record := keys.read_record(home)) is not None:
         keys.fetch_key(record)
         return {"place": record.location, "digest": record.digest, "recovery_key": ""}
-    in_file = None if place == keys.KEYRING else keys.read_key_file(place)
+    in_file = None if location == keys.KEYRING else keys.read_key_file(location)
     key = in_file or os.urandom(keys.KEY_BYTES)
-    record = keys.store_key(key, place, home)
+    record = keys.store_key(key, location, home)
     damaged = [str(path) for path in list_copies(config.paths) if path.parent.name.startswith("damaged-")]
-    return {"place": place, "digest": record.digest, "recovery_key": keys.format_key(key), "damaged": damaged}
+    return {"place": location, "digest": record.digest, "recovery_key": keys.format_key(key), "damaged": damaged}
 
 
-def switch(config: Config, chosen: keys.EncryptionRecord | None) -> dict[str, Any]:
+def switch(config: Config, record_if_new: keys.EncryptionRecord | None) -> dict[str, Any]:
     """Encrypts the database and every copy with the key of `chosen`, or of the home's record; None decrypts them."""
-    paths, wanted = config.paths, chosen is not None
+    paths, is_encrypting = config.paths, record_if_new is not None
     with open_work_directory(config) as work_directory:
-        record = keys.read_record(paths.home) or chosen
+        record = keys.read_record(paths.home) or record_if_new
         if record is None:
             return {"state": "off", "converted": [], "removed": [], "left": []}
         cipher.require_cipher()
         key = keys.fetch_key(record)
-        keys.write_record(paths.home, record._replace(encrypts_new_files=wanted))
-        cipher.use_key(key, for_new=wanted)
+        keys.write_record(paths.home, record._replace(encrypts_new_files=is_encrypting))
+        cipher.use_key(key, for_new=is_encrypting)
         report: dict[str, Any] = {"converted": [], "removed": [], "left": [], "place": record.location}
-        if _needs_conversion(paths.database, wanted):
+        if _needs_conversion(paths.database, is_encrypting):
             new = files.make_private(work_directory / "new") / paths.database.name
-            backup.convert(paths.database, new, encrypted=wanted)
+            backup.convert(paths.database, new, encrypted=is_encrypting)
             if problems := integrity.inspect(new).problems:
                 raise Damaged(f"the database is not sound: {problems[0]}; nothing was changed", hint="csmd repair")
             # The old one is removed with the work directory.
@@ -72,9 +72,11 @@ def switch(config: Config, chosen: keys.EncryptionRecord | None) -> dict[str, An
             backup.replace_database(new, paths.database, aside)
             report["converted"].append(str(paths.database))
         for path in list_copies(paths):
-            if _needs_conversion(path, wanted):
-                report[_convert_copy(path, files.make_private(work_directory) / "copy", wanted)].append(str(path))
-        if not wanted:
+            if _needs_conversion(path, is_encrypting):
+                report[_convert_copy(path, files.make_private(work_directory) / "copy", is_encrypting)].append(
+                    str(path)
+                )
+        if not is_encrypting:
             keys.write_record(paths.home, None)
     return {**describe_encryption(config), **report}
 
@@ -83,21 +85,21 @@ def _is_database(path: Path) -> bool:
     return is_file(path) and path.stat().st_size > 0
 
 
-def _needs_conversion(path: Path, wanted: bool) -> bool:
+def _needs_conversion(path: Path, is_encrypting: bool) -> bool:
     """Whether a database exists and is not yet encrypted or plain as wanted."""
-    return _is_database(path) and cipher.is_encrypted_file(path) != wanted
+    return _is_database(path) and cipher.is_encrypted_file(path) != is_encrypting
 
 
-def _convert_copy(path: Path, new: Path, wanted: bool) -> str:
+def _convert_copy(path: Path, new: Path, is_encrypting: bool) -> str:
     """Converts a copy in place and keeps its time; an unreadable plain copy is removed, an encrypted one left."""
     info, outcome = path.stat(), "converted"
     try:
-        backup.convert(path, new, encrypted=wanted)
+        backup.convert(path, new, encrypted=is_encrypting)
         os.utime(new, ns=(info.st_atime_ns, info.st_mtime_ns))
         new.replace(path)
     except StoreError:
         new.unlink(missing_ok=True)
-        if not wanted:
+        if not is_encrypting:
             return "left"
         outcome = "removed"
         path.unlink()
@@ -130,7 +132,7 @@ def describe_encryption(config: Config) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def recover(config: Config, place: str, typed: str) -> dict[str, Any]:
+def recover(config: Config, location: str, typed: str) -> dict[str, Any]:
     """Stores a recovery key in `place`, by default where it was; BadInput for another home's."""
     paths, key = config.paths, keys.parse_key(typed)
     record = keys.read_record(paths.home)
@@ -145,7 +147,7 @@ def recover(config: Config, place: str, typed: str) -> dict[str, Any]:
             backup.examine(paths.database)
         except Damaged as error:
             raise BadInput("this key does not open the database", hint="use the key of this home") from error
-    new = keys.store_key(key, place or (record.location if record else keys.KEYRING), paths.home)
+    new = keys.store_key(key, location or (record.location if record else keys.KEYRING), paths.home)
     keys.write_record(paths.home, new._replace(encrypts_new_files=record.encrypts_new_files if record else True))
     return {"place": new.location}
 

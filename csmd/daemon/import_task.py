@@ -103,11 +103,11 @@ def import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | No
 def _import_exported(context: Context, task: Task, exported: Path) -> Batches[dict[str, Any]]:
     counts = memory_import.ImportCounts()
     directory = task.order.get("project") or task.order.get("asking")
-    place = project_identity.add_marks(project_identity.identify_directory(directory)) if directory else None
+    project = project_identity.add_marks(project_identity.identify_directory(directory)) if directory else None
     by_person = bool(task.order.get("by_person"))
     with export_file.open_file(exported) as file:
         for done in memory_import.import_memories(
-            context.store, file, vouched=by_person, now=now_iso(), counts=counts, here=place
+            context.store, file, vouched=by_person, now=now_iso(), counts=counts, here=project
         ):
             yield {"step": "taking in memories", "done": done}
     moves = sorted(counts.placed.items())
@@ -136,16 +136,16 @@ def _find_origin_project(context: Context, task: Task, *, create: bool) -> int |
     directory = task.order.get("asking")
     if not directory:
         return None
-    place = project_identity.add_marks(project_identity.identify_directory(directory))
-    is_known = context.store.read(lambda rows: projects.seq_of(rows, place)) is not None
-    return _find_project_row(context, directory, create=create) if is_known or place.kind != "path" else None
+    project = project_identity.add_marks(project_identity.identify_directory(directory))
+    is_known = context.store.read(lambda rows: projects.seq_of(rows, project)) is not None
+    return _find_project_row(context, directory, create=create) if is_known or project.kind != "path" else None
 
 
 def _find_project_row(context: Context, directory: str, *, create: bool) -> int:
-    place = project_identity.add_marks(project_identity.identify_directory(directory))
+    project = project_identity.add_marks(project_identity.identify_directory(directory))
     if create:
-        return context.store.write(lambda rows: projects.ensure(rows, place, now=now_iso()))
-    seq = context.store.read(lambda rows: projects.seq_of(rows, place))
+        return context.store.write(lambda rows: projects.ensure(rows, project, now=now_iso()))
+    seq = context.store.read(lambda rows: projects.seq_of(rows, project))
     return -1 if seq is None else seq
 
 
@@ -177,7 +177,7 @@ def read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, An
     if task.recent:
         reading.fill_backlog(context, later)
         # Seeds the pace estimate; the background also rests between steps.
-        context.backlog.record_reading(read=bytes_read, took_s=(time.monotonic() - began) * (1 + reading.REST_FACTOR))
+        context.backlog.record_reading(size=bytes_read, took_s=(time.monotonic() - began) * (1 + reading.REST_FACTOR))
         result["left"] = context.backlog.describe()
     return result, paths
 
@@ -221,19 +221,19 @@ def _split_unknown(path: Path, sessions: Sequence[PastSession]) -> tuple[list[Pa
     def is_transcript(file: ListedTranscript) -> bool:
         if file.end >= 0:
             return True  # from a database, which was recognised by its tables
-        with contextlib.suppress(OSError, ValueError), files.open_regular(Path(file.path)) as opened:
-            return adapters.is_transcript(opened.read(BEGINNING_BYTES))
+        with contextlib.suppress(OSError, ValueError), files.open_regular(Path(file.path)) as stream:
+            return adapters.is_transcript(stream.read(BEGINNING_BYTES))
         return False
 
     filtered = (replace(session, files=tuple(filter(is_transcript, session.files))) for session in sessions)
-    kept = [session for session in filtered if session.files]
-    paths = {file.path for session in kept for file in session.files}
+    transcript_sessions = [session for session in filtered if session.files]
+    paths = {file.path for session in transcript_sessions for file in session.files}
     unknown = sorted(file.path for session in sessions for file in session.files if file.path not in paths)
-    if not kept:
+    if not transcript_sessions:
         with import_files.open_import(path) as foreign:
             description = describe_unknown(foreign) or "has a format that csmd does not recognise"
         problem = "contains nothing that csmd can import" if is_directory(path) else description
         sources = ", ".join(source.label for source in SOURCES)
         hint = f"give transcripts (*.jsonl), the output of `csmd export`, or the memories of another program: {sources}"
         raise BadInput(f"{path} {problem}; nothing was imported", hint=hint)
-    return kept, [f"{name}: not a transcript; skipped" for name in unknown]
+    return transcript_sessions, [f"{name}: not a transcript; skipped" for name in unknown]

@@ -212,9 +212,9 @@ class Rehearsal:
     thread when the next search may begin.
     """
 
-    def __init__(self, store: Store, done: Callable[[], None]) -> None:
+    def __init__(self, store: Store, notify: Callable[[], None]) -> None:
         self._store = store
-        self._done = done
+        self._done = notify
         self._expected: deque[int] = deque([0])
         """Projects in which a prompt is expected; 0 for the one of the latest session."""
         self._prompts: deque[tuple[int, str]] = deque()

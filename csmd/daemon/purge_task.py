@@ -58,8 +58,8 @@ def run_purge(context: Context, task: Task, dreaming: Dreaming) -> Work:
         counts = store.read(lambda rows: purge_plans.count_matches(rows, plan))
         result = {"what": plan.what, "about": plan.about, "counts": counts, "hosts": hits["hosts"]}
         if is_dry:
-            places = store.read(lambda rows: purge_plans.list_affected_projects(rows, plan, seen=task.order["seen"]))
-            return {**result, "places": places, "backups": len(purge_files.list_copies(paths.home, paths.log_dir))}
+            projects = store.read(lambda rows: purge_plans.list_affected_projects(rows, plan, seen=task.order["seen"]))
+            return {**result, "places": projects, "backups": len(purge_files.list_copies(paths.home, paths.log_dir))}
         texts = (yield from _find_variants(context, plan)) | set(hits["texts"] if plan.texts else ())
         key, now = store.hash_key, now_iso()
         store.write(lambda rows: purge_plans.add_tombstones(rows, plan, sorted(texts), key=key, now=now))

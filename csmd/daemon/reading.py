@@ -126,8 +126,8 @@ def sweep_transcripts(context: Context, *, full: bool) -> int:
     if not full:
         since = time.time_ns() - LIVE_NS
         live = context.store.read(lambda rows: cursors.file_positions(rows, since=since, most=MAX_LIVE_TRANSCRIPTS))
-        listed = filter(None, map(transcript_listing.stat_transcript, live))
-        grown = [file for file in listed if transcript_listing.has_grown(file, live)]
+        present = filter(None, map(transcript_listing.stat_transcript, live))
+        grown = [file for file in present if transcript_listing.has_grown(file, live)]
         for file in grown:
             context.hint(file.path)
         return len(grown)
@@ -204,7 +204,7 @@ def read_backlog(context: Context) -> bool:
         if context.store.last_write_error and f"transcript {file.path}" in context.trouble:
             return False  # the others would fail too: it stays first until the disk accepts writes
         before, reading_until = reading_until, time.monotonic()
-        context.backlog.record_reading(read=report.bytes_read, took_s=reading_until - before)
+        context.backlog.record_reading(size=report.bytes_read, took_s=reading_until - before)
         if not report.more:
             context.backlog.drop(file.path)
         if reading_until - began > SLICE_S:

@@ -52,7 +52,7 @@ def scan(context: Context, task: Task) -> Work:
         changed = _change_files(context, redact, refused)
     else:
         ways, is_chosen = OWN_FILES if fix else PAGE_FILES, _make_own_file_test(context)
-        changed = _change_files(context, redact, refused, ways=ways, chosen=is_chosen)
+        changed = _change_files(context, redact, refused, ways=ways, should_change=is_chosen)
     if refused and fix and task.is_own:
         raise StoreError(refused[0], hint="make it writable")
     secrets += in_files
@@ -112,8 +112,8 @@ def _scan_database(
                 redacted, kinds = redact(text)
                 if not kinds:
                     continue
-                ident, session = store.read(partial(purge_files.place_of_secret, table=table, seq=seq))
-                where = {"table": table, "column": column, "id": ident, "session": session}
+                row_id, session = store.read(partial(purge_files.place_of_secret, table=table, seq=seq))
+                where = {"table": table, "column": column, "id": row_id, "session": session}
                 secrets += [{**where, **asdict(secret)} for secret in purge_files.find_secrets(text, redact, key)]
                 if fix or table == "pages":
                     change = partial(purge.change_row, table=table, column=column, seq=seq, new=redacted, key=key)
@@ -122,7 +122,7 @@ def _scan_database(
             if table != "pages":  # no one may read a page until its file matches
                 yield {"step": "scanning", "done": number, "total": len(text_columns.PURGE_ACTIONS)}
         if (table, column) == LAST_PAGE_COLUMN:
-            fixed += _change_files(context, redact, [], ways=PAGE_FILES, chosen=_make_page_test(context))
+            fixed += _change_files(context, redact, [], ways=PAGE_FILES, should_change=_make_page_test(context))
     return secrets, fixed
 
 
@@ -162,7 +162,7 @@ OWN_FILES: tuple[FileWay, ...] = (*PAGE_FILES, "lines", "rewrite")
 
 def _change_files(
     context: Context, redact: Redact, refused: list[str], *, ways: Collection[FileWay] | None = None,
-    chosen: purge_files.ShouldChange = lambda *_: True,
+    should_change: purge_files.ShouldChange = lambda *_: True,
 ) -> int:  # fmt: skip
     """Removes secrets from csmd's own files of these ways (None: all) that are `chosen`; returns how many changed.
 
@@ -175,7 +175,7 @@ def _change_files(
 
     paths = context.config.paths
     changes = purge_files.change_files(
-        paths.home, paths.log_dir, redact_and_count, ways=ways, chosen=chosen,
+        paths.home, paths.log_dir, redact_and_count, ways=ways, chosen=should_change,
         refusing=lambda path, error: refused.append(f"{path} could not be changed: {error.strerror}"),
     )  # fmt: skip
     return len(changes.removed) + len(changes.rewritten)
@@ -205,7 +205,7 @@ def remove_late_secrets(context: Context, _: Task) -> Work:
     keys = store.read(lambda rows: late_secrets.session_keys(rows, late_sessions))
     fixed = (yield from _scan_database(context, redact, fix=True, sessions=keys))[1]
     refused: list[str] = []
-    fixed += _change_files(context, redact, refused, ways=OWN_FILES, chosen=_make_own_file_test(context))
+    fixed += _change_files(context, redact, refused, ways=OWN_FILES, should_change=_make_own_file_test(context))
     if refused:
         raise StoreError(refused[0], hint="make it writable")
     store.write(lambda rows: late_secrets.end_late_secrets(rows, late_sessions))

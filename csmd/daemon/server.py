@@ -277,7 +277,7 @@ class Server(threading.Thread):
             self._waiting.answer(exchange, Reply(status="error", body=INTERNAL_ERROR))
         else:
             self._waiting.admit(exchange)
-            future.add_done_callback(lambda done: self.ping(lambda: self._advance(exchange, steps, done)))
+            future.add_done_callback(lambda result: self.ping(lambda: self._advance(exchange, steps, result)))
 
     def _run_exchange(self, exchange: Exchange) -> Steps:
         if exchange.request.verb == "call":
@@ -317,9 +317,9 @@ class Server(threading.Thread):
             placing = store.submit_read(lambda rows: ingest.find_event_project(rows, event), lane="hook")
         # The answers to these events do not depend on the event itself, so they are composed while it is written.
         composing = self._compose(exchange, event) if event.name in ("prompt", "tool_failure") else None
-        place = (yield placing) if placing is not None else None
+        project = (yield placing) if placing is not None else None
         key, room = store.hash_key, self.background.context.config.settings.capture_session_bytes
-        record = partial(ingest.record_event, redacted=redacted, key=key, place=place, max_session_bytes=room)
+        record = partial(ingest.record_event, redacted=redacted, key=key, place=project, max_session_bytes=room)
         is_new = yield store.submit(lambda rows: record(rows, event, now=now_iso()))
         exchange.stored = True
         if is_new and event.name == "session_start":

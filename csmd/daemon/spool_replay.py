@@ -53,8 +53,8 @@ def replay(context: Context) -> bool:
         if context.is_stopping:
             break
         for queued in [_queue(context, path) for path in group]:
-            done = context.guard("spooled event", partial(_finish, context, queued), about=queued.path.name)
-            stored += bool(done)
+            is_stored = context.guard("spooled event", partial(_finish, context, queued), about=queued.path.name)
+            stored += bool(is_stored)
     if stored:
         log.info("stored %s that hooks spooled while the daemon did not answer", amount(stored, "event"))
     return stored > 0
@@ -107,12 +107,12 @@ def _submit(context: Context, path: Path, spooled: files.Spooled) -> QueuedEvent
 def _submit_event(context: Context, event: Event, redacted: Counter[str]) -> Future[bool]:
     """Queues the write of an event; the result is whether it starts a session without a brief."""
     store, room = context.store, context.config.settings.capture_session_bytes
-    place = store.read(lambda rows: ingest.find_event_project(rows, event))
+    project = store.read(lambda rows: ingest.find_event_project(rows, event))
 
     def write(rows: Rows) -> bool:
         injection.delete_receipts(rows, event)  # its hook got no answer in time, whatever was sent
         ingest.record_event(
-            rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, max_session_bytes=room,
+            rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=project, max_session_bytes=room,
             is_replayed=True,
         )  # fmt: skip
         return event.name == "session_start" and not session_context.is_briefed(rows, event.session_id)

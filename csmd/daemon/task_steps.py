@@ -24,12 +24,16 @@ def repeat_batches(step: str, batch: Callable[[], int], total: int = 0) -> Batch
     Rows that arrive meanwhile are processed too, up to three times `total`, so that running sessions do not prolong it
     forever.
     """
-    done = 0
+    total_done = 0
     if total:
-        yield {"step": step, "done": done, "total": total}
-    while (not total or done < 3 * total) and (batch_count := batch()):
-        done += batch_count
-        yield {"step": step, "done": min(done, total), "total": total} if total else {"step": step, "done": done}
+        yield {"step": step, "done": total_done, "total": total}
+    while (not total or total_done < 3 * total) and (batch_count := batch()):
+        total_done += batch_count
+        yield (
+            {"step": step, "done": min(total_done, total), "total": total}
+            if total
+            else {"step": step, "done": total_done}
+        )
 
 
 def seconds_since(began: float) -> float:

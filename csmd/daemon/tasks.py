@@ -160,11 +160,11 @@ class Tasks:
         degraded = (yield from self._embed()) if task.with_vectors else []
         context.store.checkpoint(truncate=True)
         after = context.store.read(activity.counts)
-        read = {f"transcript {path}" for path in paths}
+        transcript_keys = {f"transcript {path}" for path in paths}
         trouble = [
-            f"{what}: {why}"
-            for what, why in sorted(context.trouble.items())
-            if what in read or what.startswith(("distilling", "spooled"))
+            f"{key}: {problem}"
+            for key, problem in sorted(context.trouble.items())
+            if key in transcript_keys or key.startswith(("distilling", "spooled"))
         ]
         return {
             **result, "memories_new": after["memories"] - before["memories"],
@@ -228,12 +228,12 @@ def _export(context: Context, task: Task) -> Work:
     """Writes the memories of the task's places into its directory, which is new, empty, or holds an earlier export."""
     began, directory, total = time.monotonic(), Path(task.path), 0
     _prepare_directory(directory)
-    chosen = context.store.read(lambda rows: len(exports.list_exported(rows, task.order["places"])))
+    memory_count = context.store.read(lambda rows: len(exports.list_exported(rows, task.order["places"])))
     is_markdown = bool(task.order.get("markdown"))
     for total in export_file.export_memories(
         context.store, directory, task.order["places"], redacts=context.withholds, is_markdown=is_markdown
     ):
-        yield {"step": "writing", "done": total, "total": chosen}
+        yield {"step": "writing", "done": total, "total": memory_count}
     all_memories = context.store.read(lambda rows: len(exports.list_exported(rows, None)))
     forgotten = context.store.read(tombstones.count_forgotten)
     return {

@@ -98,8 +98,8 @@ class TeamExchange:
     def _receive(self) -> bool:
         """Stores some of the received changes; not all at once, because a hook may wait for a write."""
         store = self._context.store
-        done = store.write(partial(sharing.receive, changes=self._received, key=store.hash_key, now=now_iso()))
-        self._received = self._received[done:]
+        stored = store.write(partial(sharing.receive, changes=self._received, key=store.hash_key, now=now_iso()))
+        self._received = self._received[stored:]
         return True
 
     # --- requests that a client waits for

@@ -241,9 +241,9 @@ class Snapshot:
         own = (memory for memory in self.memories.values() if memory.project_seq == self.project_seq)
         return sorted(own, key=sort_key)
 
-    def alive(self, ident: str) -> Memory | None:
+    def alive(self, memory_id: str) -> Memory | None:
         """Returns a memory that is neither archived nor replaced; None if it is not in the snapshot."""
-        memory = self.memories.get(ident)
+        memory = self.memories.get(memory_id)
         return memory if memory is not None and memory.is_alive else None
 
     def day(self, scope: int, on: str = "9999") -> int:
@@ -313,7 +313,7 @@ def _sort_values(value: Any) -> list[Any]:
     """Returns the entries of a table, a set or a single value in order: a set's own order differs between processes."""
     if isinstance(value, Mapping):
         entries = sorted(value.items(), key=itemgetter(0))
-        return [(key, sorted(held) if isinstance(held, Set) else held) for key, held in entries]
+        return [(key, sorted(values) if isinstance(values, Set) else values) for key, values in entries]
     return sorted(value) if isinstance(value, Set) else [value]
 
 

@@ -114,11 +114,11 @@ def _plan_merge(snapshot: Snapshot, related: RelatedMemories, absorbed: Memory, 
         reason = f"{absorbed.id} says the same in other words as {keeper.id}"
     else:
         reason = f"{absorbed.id} is fully covered by {keeper.id}"
-    kept = snapshot.aged(actions.absorb(keeper, absorbed, confirmed, tier))
+    result = snapshot.aged(actions.absorb(keeper, absorbed, confirmed, tier))
     return Action(
         kind="merge", project_seq=snapshot.project_seq, memory=absorbed, other=keeper, reason=reason,
         evidence=(keeper.id, *(source.uuid for source in sources)), confidence=confirmed.confidence, tier=tier,
-        after=(replace(absorbed, tier="archive", superseded_by=keeper.id), kept),
+        after=(replace(absorbed, tier="archive", superseded_by=keeper.id), result),
     )  # fmt: skip
 
 
@@ -146,8 +146,8 @@ def _are_distinct(snapshot: Snapshot, memory: Memory, other: Memory) -> bool:
 
 def _strengthen(snapshot: Snapshot, related: RelatedMemories) -> PhaseSteps:
     """Raises the confidence of memories that another session states in full, if the two cannot be merged."""
-    for ident, other_id in chain.from_iterable((pair, pair[::-1]) for pair in related.restated):
-        memory, other = snapshot.alive(ident), snapshot.alive(other_id)
+    for memory_id, other_id in chain.from_iterable((pair, pair[::-1]) for pair in related.restated):
+        memory, other = snapshot.alive(memory_id), snapshot.alive(other_id)
         yield _plan_strengthening(snapshot, related, memory, other) if memory and other else None
 
 
@@ -175,13 +175,13 @@ def _plan_strengthening(snapshot: Snapshot, related: RelatedMemories, memory: Me
 
 def _find_contested(snapshot: Snapshot, related: RelatedMemories) -> Iterator[tuple[Memory, list[Memory]] | None]:
     """Yields each memory that may be contradicted, with the later ones that may contradict it."""
-    for ident in [memory.id for memory in snapshot.own if memory.id in related.close]:
-        old = snapshot.alive(ident)
-        if old is None or ident in snapshot.settled:
+    for memory_id in [memory.id for memory in snapshot.own if memory.id in related.close]:
+        old = snapshot.alive(memory_id)
+        if old is None or memory_id in snapshot.settled:
             yield None
             continue
-        refused = snapshot.refused.get(ident, frozenset())
-        others = (snapshot.alive(other) for other in related.close[ident] if other not in refused)
+        refused = snapshot.refused.get(memory_id, frozenset())
+        others = (snapshot.alive(other) for other in related.close[memory_id] if other not in refused)
         yield old, [new for new in others if new is not None and _may_contradict(snapshot, old, new)]
 
 
@@ -326,12 +326,12 @@ def _plan_lift(snapshot: Snapshot, group: list[Memory]) -> Action | None:
     asking = [member for member in group if not _is_covered(member, general)]
     projects = _projects_of(asking)
     opposed = _projects_of(memory for memory in snapshot.stated_elsewhere.values() if _are_opposed(memory, best))
-    ident = scope.identity(snapshot.project_seq, best.text)
-    is_known = ident in snapshot.memories or ("lift", ident) in snapshot.undone
+    lifted_id = scope.identity(snapshot.project_seq, best.text)
+    is_known = lifted_id in snapshot.memories or ("lift", lifted_id) in snapshot.undone
     if len(projects) < MIN_PROJECTS or len(projects) <= len(opposed) or is_known:
         return None
     lifted = replace(
-        best, id=ident, scope="user" if best.gate == "behavioral" else "global", project_seq=snapshot.project_seq,
+        best, id=lifted_id, scope="user" if best.gate == "behavioral" else "global", project_seq=snapshot.project_seq,
         created_at=min(memory.created_at for memory in asking), seq=0, version=1,
     )  # fmt: skip
     return Action(

@@ -109,8 +109,8 @@ def report_project(
     entries: dict[ResultKind, list[str]] = {kind: [] for kind in MAX_ENTRIES}
     ids = dict(pending)
 
-    def add(kind: ResultKind, text: str, *, listed: Sequence[str] = ()) -> None:
-        if text and not any(last_sessions.is_twin_of(text, other) for other in (*entries[kind], *listed)):
+    def add(kind: ResultKind, text: str, *, others: Sequence[str] = ()) -> None:
+        if text and not any(last_sessions.is_twin_of(text, other) for other in (*entries[kind], *others)):
             entries[kind].append(text)
 
     files: set[str] = set()
@@ -133,7 +133,7 @@ def report_project(
         if session.outcome == "failing" and failed:
             add("Open", f"failing {failed[-1]}")
         for end in last_sessions.open_ends(session.open, done=entries["Committed"]):
-            add("Open", end, listed=entries["Decided"])
+            add("Open", end, others=entries["Decided"])
             ids.setdefault(end, last_sessions.open_id(session.id, end))
         files.update(paths)
     for text in pending:
@@ -141,8 +141,8 @@ def report_project(
     add("Uncommitted", _name_files(list(uncommitted)))
     entries["Committed"].sort(key=lambda subject: _MINOR.match(subject) is not None)
     pairs = ((kind, text) for kind, texts in entries.items() for text in texts)
-    listed = tuple(Entry(kind, text, ids.get(text, "") if kind == "Open" else "") for kind, text in pairs)
-    return ProjectDay(project, wall, len(entries["Committed"]), len(files), listed)
+    day_entries = tuple(Entry(kind, text, ids.get(text, "") if kind == "Open" else "") for kind, text in pairs)
+    return ProjectDay(project, wall, len(entries["Committed"]), len(files), day_entries)
 
 
 def _name_files(paths: Sequence[str]) -> str:
@@ -189,13 +189,13 @@ def render_entries(
     lines: list[str] = []
     numbers = Counter(entry.kind for entry in entries)
     for kind, number in numbers.items():
-        shown = min(MAX_ENTRIES[kind], limit)
-        shown = number if number == shown + 1 else shown
-        for entry in [entry for entry in entries if entry.kind == kind][:shown]:
-            ident = f" ({entry.id})" if with_ids and entry.id else ""
-            lines.append(f"- {kind}: {shorten_entry(entry.text)}{ident}")
-        if number > shown:
-            lines.append(f"- {kind}: {number - shown} more")
+        limit_of_kind = min(MAX_ENTRIES[kind], limit)
+        limit_of_kind = number if number == limit_of_kind + 1 else limit_of_kind
+        for entry in [entry for entry in entries if entry.kind == kind][:limit_of_kind]:
+            suffix = f" ({entry.id})" if with_ids and entry.id else ""
+            lines.append(f"- {kind}: {shorten_entry(entry.text)}{suffix}")
+        if number > limit_of_kind:
+            lines.append(f"- {kind}: {number - limit_of_kind} more")
     return lines
 
 

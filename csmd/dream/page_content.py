@@ -256,7 +256,7 @@ def build_sections(
     usable = list(filter(may_show, considered))
     quotes = ((memory.project_seq, quote) for memory in usable for quote in _QUOTED.findall(memory.scene))
     quoted = {(project, tokens.normalise(quote)) for project, quote in quotes}
-    chosen: dict[str, list[Memory]] = defaultdict(list)
+    by_heading_chosen: dict[str, list[Memory]] = defaultdict(list)
     by_project: dict[int, list[Memory]] = defaultdict(list)
 
     def is_shown_elsewhere(memory: Memory) -> bool:
@@ -267,15 +267,17 @@ def build_sections(
         return any(_is_repeated(memory, other) for other in by_project[memory.project_seq])
 
     for memory in sorted(usable, key=lambda memory: (not memory.pinned, memory.is_edited)):  # else the surest first
-        section = chosen[heading_for(memory)]
+        section = by_heading_chosen[heading_for(memory)]
         if lines and len(section) < MAX_SECTION_LINES and not is_shown_elsewhere(memory):
             section.append(memory)
             by_project[memory.project_seq].append(memory)
             lines -= 1
     sections = []
     for heading in filter(total.__getitem__, order):
-        shown = sorted(chosen[heading], key=lambda item: (item.pinned, item.confirmed_at, item.id), reverse=True)
-        items = tuple(build_item(memory, annotations) for memory in shown)
+        section_memories = sorted(
+            by_heading_chosen[heading], key=lambda item: (item.pinned, item.confirmed_at, item.id), reverse=True
+        )
+        items = tuple(build_item(memory, annotations) for memory in section_memories)
         sections.append(Section(heading=heading, items=items, more=total[heading] - len(items)))
     return tuple(sections)
 
@@ -361,7 +363,7 @@ def _find_moved(memories: Sequence[Memory], annotations: Annotations, previous: 
         return {}
     items = {memory.id: build_item(memory, annotations) for memory in memories if compose.durable_text(memory)}
     moved = page_format.find_moved_ids(previous, items, is_csmd_heading)
-    return {ident: item for ident, item in items.items() if ident in moved}
+    return {memory_id: item for memory_id, item in items.items() if memory_id in moved}
 
 
 def make_link(place: Place) -> str:

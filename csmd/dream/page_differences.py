@@ -152,7 +152,7 @@ def _find_page_edits(
             added.append(PageLine(heading=heading, text=item.text))
     own_ids = dict.fromkeys(item.id for _, item in old.lines() if item.id)
     present_ids = {*moved_ids, *(line.id for line in lines)}
-    removed_ids = tuple(ident for ident in own_ids if ident not in present_ids)
+    removed_ids = tuple(memory_id for memory_id in own_ids if memory_id not in present_ids)
     problem = ""
     if len(added) > MAX_NEW_LINES:
         problem = f"{len(added)} new lines at once: csmd takes at most {MAX_NEW_LINES}"

@@ -149,6 +149,6 @@ def choose_themes(sources: ThemeSources) -> list[Theme]:
             into = merged[index]
             merged[index] = replace(into, members=into.members | theme.members, also=(*into.also, theme.name))
     split = [part for theme in merged for part in sources.split(theme)]
-    chosen = filter(sources.deserves_page, filter(sources.is_recurring, split))
-    first = heapq.nsmallest(MAX_THEMES, chosen, key=rank)
+    worthy = filter(sources.deserves_page, filter(sources.is_recurring, split))
+    first = heapq.nsmallest(MAX_THEMES, worthy, key=rank)
     return sorted(first, key=lambda theme: theme.name)

@@ -100,16 +100,16 @@ class Habit:
 
 def derive_candidates(packets: Iterable[Packet], *, project: int) -> list[Candidate]:
     """Returns candidates, still without ids, for the habits and the failing commands in one project's packets."""
-    read = list(packets)
-    return [_to_candidate(habit, project) for habit in find_habits(read)] + _find_failing_commands(read, project)
+    ordered = list(packets)
+    return [_to_candidate(habit, project) for habit in find_habits(ordered)] + _find_failing_commands(ordered, project)
 
 
 def _to_candidate(habit: Habit, project: int) -> Candidate:
     against = count_sessions(habit.against)
-    seen = f"seen {display.amount(len(habit.seen), 'time')} in {display.amount(habit.sessions, 'session')}"
+    frequency = f"seen {display.amount(len(habit.seen), 'time')} in {display.amount(habit.sessions, 'session')}"
     return Candidate(
         id="", kind=habit.kind, source=SOURCE, project_seq=project, fingerprint=habit.fingerprint, text=habit.text,
-        reason=f"{seen}, against it {against}" if against else seen, confidence=habit.confidence,
+        reason=f"{frequency}, against it {against}" if against else frequency, confidence=habit.confidence,
         created_at=min(packet.at for packet in habit.seen), updated_at=max(packet.at for packet in habit.seen),
         gate=KINDS[habit.kind].gate, category=habit.category, reinforcement=len(habit.seen), contradicted=against,
         status="needs_review" if against else "open",

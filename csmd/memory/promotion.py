@@ -165,16 +165,16 @@ def _key_of(candidate: Candidate) -> tuple[str, str]:
 def _replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: int, key: bytes, now: str) -> None:
     """Replaces the habits in a project's queue by the derived candidates."""
     marks = tombstones.purged_marks(rows, key)
-    wanted = {_key_of(candidate): candidate for candidate in derived if not _is_purged(candidate, marks)}
+    remaining = {_key_of(candidate): candidate for candidate in derived if not _is_purged(candidate, marks)}
     for stored in candidates.of_source(rows, habits.SOURCE, project=project):
-        candidate = wanted.pop(_key_of(stored), None)
+        candidate = remaining.pop(_key_of(stored), None)
         if candidate is None:
             _withdraw_candidate(rows, stored, key=key)
         elif stored.status != "dropped":
             _renew_candidate(rows, stored, candidate, key=key, now=now)
-    for candidate in wanted.values():
-        ident = candidates.candidate_id(candidate.kind, project, candidate.fingerprint, "")
-        candidates.put_candidate(rows, replace(candidate, id=ident))
+    for candidate in remaining.values():
+        candidate_id = candidates.candidate_id(candidate.kind, project, candidate.fingerprint, "")
+        candidates.put_candidate(rows, replace(candidate, id=candidate_id))
 
 
 def _withdraw_candidate(rows: Rows, stored: Candidate, *, key: bytes) -> None:
@@ -189,7 +189,7 @@ def _withdraw_candidate(rows: Rows, stored: Candidate, *, key: bytes) -> None:
 def _renew_candidate(rows: Rows, stored: Candidate, derived: Candidate, *, key: bytes, now: str) -> None:
     """Updates a candidate, and the memory that it became."""
     is_over = stored.status in ("promoted", "done")
-    is_believed = any(memories.by_id(rows, ident) for ident in stored.memory_ids)
+    is_believed = any(memories.by_id(rows, memory_id) for memory_id in stored.memory_ids)
     if is_over and not is_believed:
         sources = _find_candidates(rows, stored.memory_ids) or [stored]
         if tombstones.is_statement_forgotten(
@@ -218,7 +218,7 @@ def plan_promotions(rows: Rows, *, projects: Sequence[int] | None, profile: Prof
     waiting = candidates.waiting(rows, projects=projects, limit=MAX_CANDIDATES)
     waiting = [candidate for candidate in waiting if candidate.kind in KINDS]
     repeated = {candidate.id: _find_repeated(rows, candidate) for candidate in waiting}
-    memory_of = {ident: memory.id for ident, memory in repeated.items() if memory is not None}
+    memory_of = {candidate_id: memory.id for candidate_id, memory in repeated.items() if memory is not None}
     return plan_for(waiting, profile=profile, memory_of=memory_of)
 
 
@@ -309,7 +309,7 @@ def _find_inferred(rows: Rows, stored: Candidate) -> list[Memory]:
     """Finds the memories that a candidate became, except those that a person has adopted or changed."""
     core = _core_text(_combine(_find_candidates(rows, stored.memory_ids) or [stored]))
     inferred = []
-    for memory in filter(None, (memories.by_id(rows, ident) for ident in stored.memory_ids)):
+    for memory in filter(None, (memories.by_id(rows, memory_id) for memory_id in stored.memory_ids)):
         is_shared = memory.scope == "user" and memory.text.startswith(f"{core}: ")
         if memories.is_inferred(memory, memory.text if is_shared else stored.text):
             inferred.append(memory)

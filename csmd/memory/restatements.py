@@ -68,7 +68,7 @@ def _find_restated(rows: Rows, memory: Memory) -> Finding | None:
 def _is_separated(rows: Rows, memory: Memory, other: Memory) -> bool:
     """Whether a merge of two memories was undone, or a person rejected the finding that they say the same."""
     pairs = ((memory.id, other.id), (other.id, memory.id))
-    if any(change.undone_at for ident, into in pairs for change in belief_changes.merges_of(rows, ident, into)):
+    if any(change.undone_at for memory_id, into in pairs for change in belief_changes.merges_of(rows, memory_id, into)):
         return True
     fingerprint = " ".join(sorted((memory.id, other.id)))
     dropped = memory_upkeep.list_dropped(rows)

@@ -69,10 +69,10 @@ def _evaluate(rows: Rows, project: int, new: Sequence[Behind]) -> _Evaluation:
     days = sorted(projects.active_days(rows, project))
     endings: list[tuple[int, list[WorkEnding], str]] = []
     around: list[SessionFacts] = []
-    for seq, ident, started_at, last_at, digest, outcome in sessions:
+    for seq, session_id, started_at, last_at, digest, outcome in sessions:
         around.append(
             SessionFacts(
-                seq=seq, id=ident, started_at=started_at, last_at=last_at, day=bisect_right(days, started_at[:10]),
+                seq=seq, id=session_id, started_at=started_at, last_at=last_at, day=bisect_right(days, started_at[:10]),
                 since=_shift_day(started_at, -SPAN_DAYS), things=_group_items(items[digest]),
                 shares=dict(session_link_rows.sessions_sharing_turns(rows, seq)),
                 errors={item.text: (item.state, item.uuid) for item in items[digest] if item.kind == "error"},
@@ -122,8 +122,8 @@ def _update_warnings(store: Store, now: str) -> int:
                 stored = waiting.pop(warning.fingerprint, None)
                 if stored and stored.text == warning.text and {*warning.evidence} <= {*stored.evidence}:
                     continue  # the same warning waits already
-                ident = candidates.candidate_id(warning.kind, project, warning.fingerprint, now)
-                candidates.put_candidate(rows, replace(warning, id=ident))
+                candidate_id = candidates.candidate_id(warning.kind, project, warning.fingerprint, now)
+                candidates.put_candidate(rows, replace(warning, id=candidate_id))
             for outdated in waiting.values():
                 candidates.set_status(rows, outdated, "done", now=now)
         cursors.move_cursor(rows, SELF_STAGE, RECOUNT_SUBJECT, 0)

@@ -260,9 +260,9 @@ def supersede(
     With the store's `key`, parts of the older one that the newer does not mention still hold.
     """
     after: Memory | None = new
-    seen: set[str] = set()
-    while after is not None and after.id not in seen:
-        seen.add(after.id)
+    visited: set[str] = set()
+    while after is not None and after.id not in visited:
+        visited.add(after.id)
         if after.id == old.id:
             what = f"{new.id} cannot supersede {old.id}: they are the same, or {old.id} already supersedes it"
             raise BadInput(what, hint="name the older memory first, then the newer one")
@@ -458,7 +458,7 @@ def read_given_up(rows: Rows, project_seqs: Sequence[int]) -> dict[str, Memory]:
     """
     questions = candidates.asked_with(rows, confidence.SUBJECT_GIVEN_UP, projects=project_seqs)
     pairs = dict(question.memory_ids for question in questions if len(question.memory_ids) == 2)
-    newer = {ident: memories.by_id(rows, ident) for ident in set(pairs.values())}
+    newer = {memory_id: memories.by_id(rows, memory_id) for memory_id in set(pairs.values())}
     return {old: memory for old, new in pairs.items() if (memory := newer[new]) is not None}
 
 

@@ -151,9 +151,9 @@ def keep_all_or_none(created: Mapping[str, str], changed: Mapping[str, str]) -> 
 
     A half-undone promotion would be done again.
     """
-    kept_id = next((ident for ident, own_reason in created.items() if own_reason), "")
+    kept_id = next((item for item, own_reason in created.items() if own_reason), "")
     reason = f"{kept_id}, which was made of it, stays" if kept_id else ""
-    return {ident: own_reason or reason for ident, own_reason in {**changed, **created}.items()}
+    return {item: own_reason or reason for item, own_reason in {**changed, **created}.items()}
 
 
 def _find_obstacle(rows: Rows, was: Snapshot, *, together: Collection[str], key: bytes) -> str:

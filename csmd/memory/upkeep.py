@@ -63,10 +63,10 @@ def plan_queue(
 ) -> Queueing:
     """Plans to add the findings that the queue lacks, and to settle its candidates without a finding."""
     queued = {key_of(candidate): candidate for candidate in waiting}
-    wanted = {finding.key: finding for finding in findings if finding.key not in dropped}
+    current = {finding.key: finding for finding in findings if finding.key not in dropped}
     return Queueing(
-        put=tuple(to_candidate(finding, now=now) for key, finding in wanted.items() if key not in queued),
-        settle=tuple(candidate for key, candidate in queued.items() if key not in wanted),
+        put=tuple(to_candidate(finding, now=now) for key, finding in current.items() if key not in queued),
+        settle=tuple(candidate for key, candidate in queued.items() if key not in current),
     )
 
 
@@ -92,11 +92,11 @@ def to_candidate(finding: Finding, *, now: str) -> Candidate:
 def enqueue(rows: Rows, plan: Queueing, *, now: str) -> None:
     """Changes the queue as planned, but adds no candidate that quotes a memory changed or purged since."""
     for candidate in plan.put:
-        quoted = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
+        quoted = [memories.by_id(rows, candidate_id) for candidate_id in candidate.memory_ids]
         if all(memory is not None and quote(memory) in candidate.text for memory in quoted):
             project, _, fingerprint = key_of(candidate)
-            ident = candidates.candidate_id(candidate.kind, project, fingerprint, candidate.created_at)
-            candidates.put_candidate(rows, replace(candidate, id=ident))
+            candidate_id = candidates.candidate_id(candidate.kind, project, fingerprint, candidate.created_at)
+            candidates.put_candidate(rows, replace(candidate, id=candidate_id))
     _settle(rows, plan.settle, now=now)
 
 
@@ -117,7 +117,7 @@ def _select_settleable(waiting: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _still_applies(rows: Rows, candidate: Candidate) -> bool:
-    existing = [memory for ident in candidate.memory_ids if (memory := memories.by_id(rows, ident)) is not None]
+    existing = [memory for memory_id in candidate.memory_ids if (memory := memories.by_id(rows, memory_id)) is not None]
     if len(existing) != len(candidate.memory_ids) or not all(memory.is_alive for memory in existing):
         return False
     if candidate.source == supersession.SOURCE:
@@ -134,14 +134,19 @@ def _find_defects(rows: Rows, checked: Sequence[Memory]) -> list[Finding]:
     """Finds the defects of single memories among some that are in order of row key."""
     if not checked:
         return []
-    after, upto = checked[0].seq - 1, checked[-1].seq
+    after, until = checked[0].seq - 1, checked[-1].seq
     by_id = {memory.id: memory for memory in checked}
-    idents: dict[CandidateKind, list[str]] = {
-        "stale": memory_upkeep.list_expired_ids(rows, after=after, to=upto),
-        "missing_embedding": memory_upkeep.list_ids_without_vector(rows, after=after, to=upto),
-        "orphan": memory_upkeep.list_ids_without_turns(rows, after=after, to=upto),
+    defective_ids: dict[CandidateKind, list[str]] = {
+        "stale": memory_upkeep.list_expired_ids(rows, after=after, to=until),
+        "missing_embedding": memory_upkeep.list_ids_without_vector(rows, after=after, to=until),
+        "orphan": memory_upkeep.list_ids_without_turns(rows, after=after, to=until),
     }
-    return [_to_finding(kind, by_id[ident]) for kind in idents for ident in idents[kind] if ident in by_id]
+    return [
+        _to_finding(kind, by_id[memory_id])
+        for kind in defective_ids
+        for memory_id in defective_ids[kind]
+        if memory_id in by_id
+    ]
 
 
 def _has_defect(rows: Rows, memory: Memory, kind: CandidateKind) -> bool:
@@ -227,10 +232,10 @@ def _plan_additions(rows: Rows, findings: Sequence[Finding], now: str) -> Queuei
 
 
 def find_findings(
-    rows: Rows, places: Sequence[int] | None, *, kinds: Collection[CandidateKind] = tuple(STATUS_OF_KIND)
+    rows: Rows, project_seqs: Sequence[int] | None, *, kinds: Collection[CandidateKind] = tuple(STATUS_OF_KIND)
 ) -> list[Finding]:
     """Finds the defects of some kinds in some projects (None: all), without pairs that a person rejected."""
-    checked = memory_upkeep.list_active_memories(rows, places)
+    checked = memory_upkeep.list_active_memories(rows, project_seqs)
     findings: list[Finding] = []
     if not PAIR_KINDS.isdisjoint(kinds):
         everywhere = {seq: projects.everywhere_of(rows, seq) for seq in {memory.project_seq for memory in checked}}
@@ -241,14 +246,14 @@ def find_findings(
     return [finding for finding in findings if finding.kind in kinds]
 
 
-def plan_all(rows: Rows, places: Sequence[int] | None, *, now: str) -> Queueing:
+def plan_all(rows: Rows, project_seqs: Sequence[int] | None, *, now: str) -> Queueing:
     """Plans the changes to the queue if all memories of some projects were checked now.
 
     Candidates of another source, as dreams make, are left alone.
     """
-    waiting = _select_settleable(candidates.waiting(rows, projects=places, limit=MAX_WAITING))
+    waiting = _select_settleable(candidates.waiting(rows, projects=project_seqs, limit=MAX_WAITING))
     own = [candidate for candidate in waiting if candidate.source == SOURCE]
-    return plan_queue(find_findings(rows, places), own, dropped=memory_upkeep.list_dropped(rows), now=now)
+    return plan_queue(find_findings(rows, project_seqs), own, dropped=memory_upkeep.list_dropped(rows), now=now)
 
 
 # --- repair
