@@ -307,9 +307,7 @@ def find_place(directory: str, user: User) -> Place:
     start = os.path.realpath(directory)
     settings = _read_settings(start, user)
     excludes = [setting.get("claudeMdExcludes") for setting in settings]
-    patterns = [
-        pattern for patterns_of_file in excludes if isinstance(patterns_of_file, list) for pattern in patterns_of_file
-    ]
+    patterns = [pattern for values in excludes if isinstance(values, list) for pattern in values]
     worktree, main = _find_work_trees(start)
     return Place(
         start=start, user=user, memories=_find_memory_folders(start, user, settings),

@@ -209,12 +209,9 @@ def _remove_known_secrets(rows: Rows, event: Event, redacted: Counter[str], *, k
     return replace(event, text=text) if hits else event
 
 
-def find_purge_times(rows: Rows, projects_read: Iterable[Project], key: bytes) -> dict[str, str]:
+def find_purge_times(rows: Rows, members: Iterable[Project], key: bytes) -> dict[str, str]:
     """Maps project keys to the time up to which they were purged; a project's worktrees are purged with it."""
-    keys = {
-        project.key: [project.key, *([project.worktree_of.key] if project.worktree_of else [])]
-        for project in projects_read
-    }
+    keys = {item.key: [item.key, *([item.worktree_of.key] if item.worktree_of else [])] for item in members}
     purged = tombstones.purged_names(rows, "project", [name for names in keys.values() for name in names], key=key)
     return {project: max(purged.get(name, "") for name in names) for project, names in keys.items()}
 
@@ -229,9 +226,8 @@ def permit_turn(turn: Turn, project: Project, path: str, marks: Marks) -> tuple[
 
 def ensure_project(rows: Rows, project: Project, *, key: bytes, now: str) -> int:
     """Returns the row of a project, without purged text; adds it if it is new."""
-    return projects.ensure_with_directory(
-        rows, permit_project(project, tombstones.purged_marks(rows, key)), now=now
-    ).seq
+    permitted = permit_project(project, tombstones.purged_marks(rows, key))
+    return projects.ensure_with_directory(rows, permitted, now=now).seq
 
 
 def permit_project(project: Project, marks: Marks) -> Project:

@@ -262,9 +262,8 @@ class _PieceReader:
         """Reads the lines from the start on, or as many pieces of them as the options allow."""
         options, transcript, begin = self.options, self.transcript, self.start.position
         withheld = Withheld(excludes=options.excludes)
-        source = OpenTranscript(
-            path=path, file=transcript.file, beginning=transcript.beginning, position=begin, withheld=withheld
-        )
+        file, first = transcript.file, transcript.beginning
+        source = OpenTranscript(path=path, file=file, beginning=first, position=begin, withheld=withheld)
         read_line = options.read_line or self.adapter.make_reader(source)
         is_dropped = self.adapter.drops(transcript.beginning)
         leave_out = TurnFilter(

@@ -51,13 +51,10 @@ REPEATED_SHARE = 0.5
 OPPOSITE = similarity.SIGNALS["opposite"]
 #: What a note does -> its gate and category.
 KINDS: dict[Does, tuple[Gate, Category]] = {
-    "rule": ("behavioral", "convention"),
-    "correction": ("correction", "constraint"),
-    "decision": ("epistemic", "decision"),
-    "fact": ("epistemic", "fact"),
-    "gotcha": ("epistemic", "gotcha"),
+    "rule": ("behavioral", "convention"), "correction": ("correction", "constraint"),
+    "decision": ("epistemic", "decision"), "fact": ("epistemic", "fact"), "gotcha": ("epistemic", "gotcha"),
     "promise": ("promissory", "plan"),
-}
+}  # fmt: skip
 
 _WORD = re.compile(r"[^\W_]+(?:[-'./_][^\W_]+)*|,")
 #: A word in small letters.

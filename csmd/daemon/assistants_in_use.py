@@ -177,12 +177,10 @@ def describe_clients(rows: Rows, config: Config, *, unread: list[str]) -> dict[s
     record = read_install_record(config)
     return {
         "versions": [{"version": version, "last_at": at} for version, at in list_versions_in_use(rows).items()],
-        "newer_events": list(record.get("events") or []),
-        "kept_out_by": str(record.get("kept_out_by") or ""),
+        "newer_events": list(record.get("events") or []), "kept_out_by": str(record.get("kept_out_by") or ""),
         "directories": [str(folder) for folder in config.assistant_dirs],
-        "of_hosts": [str(folder) for _, folder in config.host_dirs],
-        "elsewhere": unread,
-    }
+        "of_hosts": [str(folder) for _, folder in config.host_dirs], "elsewhere": unread,
+    }  # fmt: skip
 
 
 def list_client_warnings(clients: Mapping[str, Any], config: Config) -> list[str]:

@@ -196,9 +196,8 @@ KEEP_LOOKUPS_S = 90 * 86_400
 MAX_UNWRITTEN = 2_000
 #: The tools that look something up: (kind, the parameter with the words, the list in the answer).
 LOOKUP_TOOLS: Mapping[str, tuple[str, str, str]] = {
-    "csm_memory_search": ("search", "query", "hits"),
-    "csm_memory_recall": ("recall", "prompt", "items"),
-}
+    "csm_memory_search": ("search", "query", "hits"), "csm_memory_recall": ("recall", "prompt", "items"),
+}  # fmt: skip
 
 
 class LookupLog:

@@ -116,14 +116,11 @@ class Dreaming:
         latest = next((dream for dream in dreams.list_dreams(rows, limit=2) if dream.state != "running"), None)
         answers = verdict.answers
         return {
-            "due": verdict.ok,
-            "overdue": verdict.overdue,
-            "verdict": verdict.words,
+            "due": verdict.ok, "overdue": verdict.overdue, "verdict": verdict.words,
             "gates": [{"gate": answer.gate, "open": answer.is_open, "reason": answer.reason} for answer in answers],
             "running": {"id": task.result.get("id", ""), **task.progress} if task else None,
-            "last": dream_json(rows, last) if last else None,
-            "latest": dream_json(rows, latest) if latest else None,
-        }
+            "last": dream_json(rows, last) if last else None, "latest": dream_json(rows, latest) if latest else None,
+        }  # fmt: skip
 
     # --- on the background thread
 
@@ -251,9 +248,8 @@ class Dreaming:
             reason = redact(error.what, Counter()) if isinstance(error, CsmdError) else _name_error(error)
             raise
         finally:
-            self._context.store.write(
-                lambda rows: dreams.end(rows, dream.seq, state=state, error=reason, now=now_iso())
-            )
+            seq, now = dream.seq, now_iso()
+            self._context.store.write(lambda rows: dreams.end(rows, seq, state=state, error=reason, now=now))
 
     # --- its steps: generators that stop after each batch
 
@@ -387,13 +383,10 @@ Step = Callable[[Dreaming, Dream], Iterator[None]]
 #: The steps of a dream in order, by the names that people see. People's edits are read before anything is planned, and
 #: changes are written to the pages before the last steps.
 STEPS: Mapping[str, Step] = {
-    "reading what people edited": Dreaming.read_edits,
-    "consolidating": Dreaming.consolidate,
-    "noting what was answered": Dreaming.curate,
-    "writing pages": Dreaming.write_pages,
-    "archiving days": Dreaming.archive_days,
-    "forgetting old dreams": Dreaming.forget_old_dreams,
-}
+    "reading what people edited": Dreaming.read_edits, "consolidating": Dreaming.consolidate,
+    "noting what was answered": Dreaming.curate, "writing pages": Dreaming.write_pages,
+    "archiving days": Dreaming.archive_days, "forgetting old dreams": Dreaming.forget_old_dreams,
+}  # fmt: skip
 
 
 def _name_error(error: Exception) -> str:

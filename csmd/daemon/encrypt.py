@@ -73,9 +73,8 @@ def switch(config: Config, record_if_new: keys.EncryptionRecord | None) -> dict[
             report["converted"].append(str(paths.database))
         for path in list_copies(paths):
             if _needs_conversion(path, is_encrypting):
-                report[_convert_copy(path, files.make_private(work_directory) / "copy", is_encrypting)].append(
-                    str(path)
-                )
+                copy = files.make_private(work_directory) / "copy"
+                report[_convert_copy(path, copy, is_encrypting)].append(str(path))
         if not is_encrypting:
             keys.write_record(paths.home, None)
     return {**describe_encryption(config), **report}

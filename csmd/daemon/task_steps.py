@@ -24,15 +24,15 @@ def repeat_batches(step: str, batch: Callable[[], int], total: int = 0) -> Batch
     Rows that arrive meanwhile are processed too, up to three times `total`, so that running sessions do not prolong it
     forever.
     """
-    total_done = 0
+    processed = 0
     if total:
-        yield {"step": step, "done": total_done, "total": total}
-    while (not total or total_done < 3 * total) and (batch_count := batch()):
-        total_done += batch_count
+        yield {"step": step, "done": processed, "total": total}
+    while (not total or processed < 3 * total) and (batch_count := batch()):
+        processed += batch_count
         yield (
-            {"step": step, "done": min(total_done, total), "total": total}
+            {"step": step, "done": min(processed, total), "total": total}
             if total
-            else {"step": step, "done": total_done}
+            else {"step": step, "done": processed}
         )
 
 

@@ -194,9 +194,8 @@ def _use_model(context: Context, stages: Stages, task: Task) -> Work:
     config, name = context.config, str(task.order.get("name", ""))
     yield {"step": "copying"}
     try:
-        directory = installed_models.add_model(
-            Path(task.path), config.paths.models, name=name or config.settings.embed_model
-        )
+        model_name = name or config.settings.embed_model
+        directory = installed_models.add_model(Path(task.path), config.paths.models, name=model_name)
         folder = config.paths.models
         is_counting = token_counter.take_from(folder, task.path) or token_counter.take_installed(folder)
     finally:

@@ -263,9 +263,8 @@ def update_files(store: Store, directory: Path, *, now: str, to_local: ToLocal, 
     The file of a live session that was written less than `rest_s` ago waits, because each write renders the whole
     session.
     """
-    changes = (
-        _remove_purged(store, directory) + _move_across_walls(store, directory) + _remove_forgotten(store, directory)
-    )
+    changes = _remove_purged(store, directory) + _move_across_walls(store, directory)
+    changes += _remove_forgotten(store, directory)
     changes += _write_ended(store, directory, now=to_local(now), to_local=to_local)
     return changes + _write_live(store, directory, now=now, to_local=to_local, rest_s=rest_s)
 

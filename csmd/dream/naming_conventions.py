@@ -46,12 +46,10 @@ _DAY = re.compile(r"\b20\d\d-?[01]\d-?[0-3]\d\b")
 #: Patterns of test files in languages that allow several.
 _TEST_FILE_PATTERNS: dict[str, re.Pattern[str]] = {
     "*.test.*": re.compile(r"\.test\.(?:[cm]?[jt]s|[jt]sx)$"),
-    "*.spec.*": re.compile(r"\.spec\.(?:[cm]?[jt]s|[jt]sx)$"),
-    "test_*.py": re.compile(r"(?:^|/)test_[^/]+\.py$"),
-    "*_test.py": re.compile(r"_test\.py$"),
-    "*Test": re.compile(r"Test\.(?:java|kt|php|cs)$"),
+    "*.spec.*": re.compile(r"\.spec\.(?:[cm]?[jt]s|[jt]sx)$"), "test_*.py": re.compile(r"(?:^|/)test_[^/]+\.py$"),
+    "*_test.py": re.compile(r"_test\.py$"), "*Test": re.compile(r"Test\.(?:java|kt|php|cs)$"),
     "*Tests": re.compile(r"Tests\.(?:java|kt|cs|swift)$"),
-}
+}  # fmt: skip
 _TEST_FOLDERS = ("tests", "test", "__tests__", "spec", "specs", "e2e")
 
 

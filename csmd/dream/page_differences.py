@@ -93,10 +93,10 @@ class _KnownLines:
 
     def identify(self, page: Page) -> list[PageLine]:
         """Returns the memories' lines on a page; a line without its comment is identified by its words."""
-        lines = (
-            (heading, item.text, item.id or self.ids.get(line_key(item.text), "")) for heading, item in page.lines()
-        )
-        return [PageLine(heading=heading, text=text, id=memory_id) for heading, text, memory_id in lines if memory_id]
+        items = ((heading, item, item.id or self.ids.get(line_key(item.text), "")) for heading, item in page.lines())
+        return [
+            PageLine(heading=heading, text=item.text, id=memory_id) for heading, item, memory_id in items if memory_id
+        ]
 
 
 def _read_known_lines(pages: Mapping[str, Page]) -> _KnownLines:

@@ -298,17 +298,14 @@ def _parse_file(row: PageRow, raw: bytes | None, purged: Marks, *, is_link: bool
         page.new = Page() if page.problem else page_format.parse_page(page.text)
         if row.is_unedited(page.text) and not page.problem:
             # The stored page has the ids of the memories of a person's lines.
-            now, was = (
-                [markdown.line_key(item.text) for _, item in parsed.lines()] for parsed in (page.new, page.base)
-            )
-            page.new = page.base = page.base if now == was else page.new
+            now, before = ([markdown.line_key(item.text) for _, item in read.lines()] for read in (page.new, page.base))
+            page.new = page.base = page.base if now == before else page.new
             return page
         page.problem = page.problem or page.new.problem
 
     def distance(base: Page) -> int:
-        new, old = (
-            {(item.id, markdown.line_key(item.text)) for _, item in parsed.lines()} for parsed in (page.new, base)
-        )
+        pages = (page.new, base)
+        new, old = ({(item.id, markdown.line_key(item.text)) for _, item in read.lines()} for read in pages)
         return len(new ^ old)
 
     if row.also and row.text:

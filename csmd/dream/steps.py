@@ -65,21 +65,18 @@ def plan_everywhere(read: Read, *, now: str, facts: Facts) -> Steps[DreamPlan]:
     tallies: list[Tally] = []
     changed: dict[str, Memory] = {}
     lifted: dict[int, dict[str, Memory]] = defaultdict(dict)
-    for dream_scope in read(dream_scopes.list_scopes):
-        snapshot = yield from read_snapshot(read, dream_scope, now=now, facts=facts)
+    for area in read(dream_scopes.list_scopes):
+        snapshot = yield from read_snapshot(read, area, now=now, facts=facts)
         alive = _list_alive(snapshot)
         pairs = yield from compare_vectors(read, alive, alive)
-        memories = {memory_id: changed.get(memory_id, memory) for memory_id, memory in snapshot.memories.items()}
-        memories |= {
-            memory_id: changed.get(memory_id, memory) for memory_id, memory in lifted[dream_scope.everywhere].items()
-        }
+        memories = {key: changed.get(key, memory) for key, memory in snapshot.memories.items()}
+        memories |= {memory_id: changed.get(memory_id, memory) for memory_id, memory in lifted[area.everywhere].items()}
         plan, result = yield from plan_project(_add_near_pairs(replace(snapshot, memories=memories), pairs))
         changed |= {
-            memory_id: memory for memory_id, memory in result.memories.items() if memory.project_seq != dream_scope.seq
+            memory_id: memory for memory_id, memory in result.memories.items() if memory.project_seq != area.seq
         }
-        lifted[dream_scope.seq] = {
-            action.created.id: action.created for action in plan.actions if action.created is not None
-        }
+        created = (action.created for action in plan.actions if action.created is not None)
+        lifted[area.seq] = {memory.id: memory for memory in created}
         planned += plan.actions
         tallies += plan.tallies
     return DreamPlan(actions=tuple(planned), tallies=tuple(tallies))

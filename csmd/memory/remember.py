@@ -205,9 +205,8 @@ def unpin(memory: Memory) -> Memory:
     statement = Statement(text=memory.text, gate=gate, category=category, confidence=certainty, authority=authority)
     decay = _classify(statement).decay
     for_good = _is_for_good(statement, decay)
-    tier = confidence.choose_tier(
-        decay=decay, for_good=for_good, sessions=len(memory.sessions), confidence=memory.confidence
-    )
+    sessions = len(memory.sessions)
+    tier = confidence.choose_tier(decay=decay, for_good=for_good, sessions=sessions, confidence=certainty)
     return replace(memory, pinned=False, decay=decay, tier=tier)
 
 

@@ -51,35 +51,28 @@ SUBJECT_OF_KIND: Mapping[CandidateKind, Subject] = {
 #: Subject -> verb -> the verb's effect, for people.
 EFFECTS: Mapping[Subject, Mapping[Verb, str]] = {
     "memory": {
-        "keep": "confirms it as your own statement",
-        "edit": "replaces it by your wording",
-        "drop": "deletes it; it will not be relearned",
-        "supersede": "replaces it by another memory",
+        "keep": "confirms it as your own statement", "edit": "replaces it by your wording",
+        "drop": "deletes it; it will not be relearned", "supersede": "replaces it by another memory",
     },
     "belief": {
-        "keep": "remembers it as your statement",
-        "edit": "remembers your wording",
+        "keep": "remembers it as your statement", "edit": "remembers your wording",
         "drop": "rejects it; it will not be proposed again",
         "supersede": "remembers it and replaces another memory by it",
     },
     "pair": {
-        "keep": "keeps both; you will not be asked again",
-        "edit": "replaces both by your wording",
-        "drop": "deletes the second; it will not be relearned",
-        "supersede": "replaces the second by the first",
+        "keep": "keeps both; you will not be asked again", "edit": "replaces both by your wording",
+        "drop": "deletes the second; it will not be relearned", "supersede": "replaces the second by the first",
     },
     "change": {
-        "keep": "keeps both; you will not be asked again",
-        "edit": "replaces both by your wording",
+        "keep": "keeps both; you will not be asked again", "edit": "replaces both by your wording",
         "drop": "keeps the older and deletes the newer, which will not be relearned",
         "supersede": "replaces the older, or the part that the newer is about",
     },
     "warning": {
-        "keep": "marks it as seen",
-        "edit": "remembers your wording",
+        "keep": "marks it as seen", "edit": "remembers your wording",
         "drop": "rejects it; it will not be shown again",
     },
-}
+}  # fmt: skip
 #: Kind -> the heading of its text.
 TITLES: Mapping[CandidateKind, str] = {
     "belief": "inferred", "preference": "inferred preference", "worldview": "inferred view", "opinion": "inferred opinion",
@@ -222,9 +215,8 @@ def _answer_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], an
     if answer.verb == "drop":
         return "", "dropped"
     text = answer.text if answer.verb == "edit" else candidate.text
-    created_id = _remember(
-        rows, _to_statement(candidate, text), candidate.project_seq, answer, reworded_id=candidate.id
-    )
+    statement, project = _to_statement(candidate, text), candidate.project_seq
+    created_id = _remember(rows, statement, project, answer, reworded_id=candidate.id)
     if answer.verb != "edit":
         for item in candidate.evidence:
             if not item.against and _read_memory(rows, created_id).times <= MAX_EVIDENCE:

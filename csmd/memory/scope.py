@@ -150,19 +150,12 @@ _CAPITALS = r"(?P<name>[A-Z]\w++(?:[ -][A-Z]\w++){0,2})"
 _END = r"(?=,? now\b|,? again\b|\s*(?:[.,;:!()]|$|and\b|but\b|so\b))"
 _CLOCK = rf"(?:(?:UTC|GMT)[+-]\d{{1,2}}|{'|'.join(_WORDS['clock']).upper()})\b"
 _SLOTS = {
-    "NAME": _CAPITALS + _END,
-    "PLACE": _CAPITALS,
-    "ZONE": rf"(?:[A-Z]\w+/[A-Z]\w+|{_CLOCK})",
-    "CLOCK": _CLOCK,
-    "LANG": r"[A-Z]\w+",
-    "DIGIT": r"\d[\w:.]*",
-    "END": _END,
-    "~": r"(?:\S+ ){0,3}?",
-    "HI": r"^(?i:hi|hello|hey)\b[ ,!.]*+",
-    "PRONOUN": r"(?:she|he|they|xe|ze|it|any)/\w+(?:/\w+)?",
+    "NAME": _CAPITALS + _END, "PLACE": _CAPITALS, "ZONE": rf"(?:[A-Z]\w+/[A-Z]\w+|{_CLOCK})", "CLOCK": _CLOCK,
+    "LANG": r"[A-Z]\w+", "DIGIT": r"\d[\w:.]*", "END": _END, "~": r"(?:\S+ ){0,3}?",
+    "HI": r"^(?i:hi|hello|hey)\b[ ,!.]*+", "PRONOUN": r"(?:she|he|they|xe|ze|it|any)/\w+(?:/\w+)?",
     "WORK": rf"(?i:{_any_of('work')})\w*+(?! (?:of|on|for)\b)",
     "COLOURS": rf"(?:.{{0,80}}?\b{_any_of('colour')}/{_any_of('colour')}\b)?",
-}
+}  # fmt: skip
 
 
 @cached(1)

@@ -119,9 +119,8 @@ def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, k
 
 def _read_changes(rows: Rows, session_seq: int, *, until_ordinal: int) -> tuple[list[Change], bool]:
     """Reads a session's last file changes, in order; returns them and whether they are complete and readable."""
-    calls = memory_scenes.file_changes_of(
-        rows, session_seq, upto=until_ordinal, most=MAX_EDITS, characters=MAX_CALL_CHARACTERS
-    )
+    limits = {"most": MAX_EDITS, "characters": MAX_CALL_CHARACTERS}
+    calls = memory_scenes.file_changes_of(rows, session_seq, upto=until_ordinal, **limits)
     _, roots = memory_scenes.scene_directories(rows, session_seq)
     paths = [(call, read_file_path(call.input_start)) for call in calls]
     is_complete = len(calls) < MAX_EDITS and all(path for _, path in paths)

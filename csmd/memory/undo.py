@@ -22,16 +22,12 @@ COUNTER_COLUMNS = frozenset({"version", "updated_at", "seq"})
 SCOPE_COLUMNS = frozenset({"project_seq", "origin_seq", "hot_until", "warm_until", "archive_at"})
 #: Column that has changed since the act -> the reason shown to people, the most informative first.
 CHANGE_REASONS: Mapping[str, str] = {
-    "text": "its wording changed since",
-    "twin": "a merge of projects replaced it since by one with the same words",
-    "superseded_by": "it was superseded or restored since",
-    "pinned": "it was pinned or unpinned since",
-    "status": "it was settled since",
-    "sources": "a source of it was added or removed since",
-    "evidence": "its evidence changed since",
-    "tier": "its tier changed since",
+    "text": "its wording changed since", "twin": "a merge of projects replaced it since by one with the same words",
+    "superseded_by": "it was superseded or restored since", "pinned": "it was pinned or unpinned since",
+    "status": "it was settled since", "sources": "a source of it was added or removed since",
+    "evidence": "its evidence changed since", "tier": "its tier changed since",
     "confidence": "its confidence changed since",
-}
+}  # fmt: skip
 CHANGED = "it changed since"
 GONE = "it was forgotten or purged since"
 PURGED_SINCE = "a part of it was purged since"

@@ -156,9 +156,8 @@ def _has_defect(rows: Rows, memory: Memory, kind: CandidateKind) -> bool:
 def _to_finding(kind: CandidateKind, memory: Memory) -> Finding:
     limit = f"{confidence.ARCHIVE_BELOW * 100:.0f}"
     faded = f"neither stated nor used since {memory.fresh_at[:10]}: its confidence has faded below {limit}"
-    reason = {"stale": faded, "missing_embedding": "it has no vector", "orphan": "all turns that state it are deleted"}[
-        kind
-    ]
+    orphaned = "all turns that state it are deleted"
+    reason = {"stale": faded, "missing_embedding": "it has no vector", "orphan": orphaned}[kind]
     certainty = round(1 - memory.confidence, 4) if kind == "stale" else 1.0
     return Finding(kind=kind, memories=(memory,), reason=reason, confidence=certainty)
 

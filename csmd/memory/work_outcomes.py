@@ -13,15 +13,11 @@ Ending = Literal["well", "badly", "undecided"]
 
 #: A session's outcome -> the ending of work in it that no command decides, and the reason.
 ENDINGS: Mapping[str, tuple[Ending, str]] = {
-    "committed": ("well", "committed"),
-    "checked": ("well", "checks passed in the end"),
-    "failing": ("badly", "a check failed in the end"),
-    "rejected": ("badly", "turned down or corrected in the end"),
-    "corrected": ("badly", "corrected again and again"),
-    "unchecked": ("undecided", "changed and not checked"),
-    "answered": ("undecided", "nothing was changed"),
-    "unanswered": ("undecided", "nothing was answered"),
-}
+    "committed": ("well", "committed"), "checked": ("well", "checks passed in the end"),
+    "failing": ("badly", "a check failed in the end"), "rejected": ("badly", "turned down or corrected in the end"),
+    "corrected": ("badly", "corrected again and again"), "unchecked": ("undecided", "changed and not checked"),
+    "answered": ("undecided", "nothing was changed"), "unanswered": ("undecided", "nothing was answered"),
+}  # fmt: skip
 #: Drift compares the last decided sessions with the ones before them.
 RECENT_SESSIONS = 8
 #: Fewest of the ones before.
