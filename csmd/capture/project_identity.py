@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Literal, Protocol
@@ -341,20 +341,18 @@ def _clean(path: str) -> str:
     return "/" + posixpath.normpath(f"/{path}").lstrip("/")
 
 
+@dataclass(slots=True)
 class Places:
-    """The projects of one transcript's directories, each looked up once; `start` is where its session began."""
+    """The projects of one transcript's directories, each looked up once; `_start` is where its session began."""
 
-    def __init__(self, start: str) -> None:
-        self._start = start
-        self._places: dict[str, Project] = {}
+    _start: str
+    _projects: dict[str, Project] = field(default_factory=dict)
 
     def of(self, cwd: str) -> Project:
         """Returns the project of a directory, with its fingerprint; for "" that of the session's start."""
-        project = self._places.get(cwd)
-        if project is None:
-            project = add_marks(identify_directory(cwd, start=self._start or cwd))
-            self._places[cwd] = project
-        return project
+        if cwd not in self._projects:
+            self._projects[cwd] = add_marks(identify_directory(cwd, start=self._start or cwd))
+        return self._projects[cwd]
 
 
 def identify_directory(cwd: str, *, start: str = "") -> Project:

@@ -37,12 +37,6 @@ class ListedTranscript:
     end: int = -1
 
 
-def list_by_time(root: Path) -> list[Path]:
-    """Returns every transcript in a projects directory, the latest written first; for a file, the file itself."""
-    latest_first = sorted(list_transcripts(root), key=lambda file: (-file.mtime_ns, file.path))
-    return [Path(file.path) for file in latest_first]
-
-
 def list_transcripts(root: Path) -> Iterator[ListedTranscript]:
     """Yields every transcript in a projects directory, in no order; for a file, the file itself.
 

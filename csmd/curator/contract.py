@@ -44,16 +44,13 @@ class Provider(Protocol):
     @property
     def name(self) -> str:
         """`assistant`, `ollama` or `openai`."""
-        ...
 
     @property
     def model(self) -> str:
         """The model that is asked."""
-        ...
 
     def ask(self, question: Question, *, timeout_s: float) -> Reply:
         """Returns the answer; ProviderFailed if there is none."""
-        ...
 
 
 class ProviderFailed(CsmdError):

@@ -7,6 +7,7 @@ import subprocess
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -64,13 +65,13 @@ HOOK_ALARMS: Mapping[HooksState, tuple[int, str]] = {
 }  # fmt: skip
 
 
+@dataclass(slots=True)
 class Notices:
     """Owns the records in csmd's `run` directory of the days on which a notice was shown."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._unwritten: set[str] = set()
-        """Records that could not be written, for example on a full disk."""
+    _directory: Path
+    _unwritten: set[str] = field(default_factory=set)
+    """Records that could not be written, for example on a full disk."""
 
     def show(self, problem: str, remedy: str) -> bool:
         """Shows a notice unless one was shown today; returns whether it did."""

@@ -120,10 +120,8 @@ def describe_encryption(config: Config) -> dict[str, Any]:
             keys.fetch_key(record)
         except KeyMissing as error:
             key_missing, hint = error.what, error.hint
-    is_on, is_off = (
-        record is not None and record.encrypts_new_files and not plain,
-        record is None and len(plain) == len(databases),
-    )
+    is_on = record is not None and record.encrypts_new_files and not plain
+    is_off = record is None and len(plain) == len(databases)
     return {
         "cipher": cipher.cipher_library(), "state": "on" if is_on else "off" if is_off else "unfinished",
         "place": record.location if record else "", "key_missing": key_missing, "hint": hint, "plain": plain,

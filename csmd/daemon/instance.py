@@ -67,10 +67,8 @@ def hold_instance_lock(paths: Paths, unlock: Callable[[], None] | None = None) -
         what = f"a csmd daemon is already running for {paths.home}"
         raise AlreadyRunning(what, hint="`csmd status` shows it, `csmd stop` ends it") from None
     except OSError as error:
-        raise ConfigError(
-            f"{error.filename or paths.home}: {error.strerror or error}; hooks spool meanwhile",
-            hint="make that directory writable and see that its disk has room",
-        ) from error
+        what = f"{error.filename or paths.home}: {error.strerror or error}; hooks spool until then"
+        raise ConfigError(what, hint="make that directory writable and see that its disk has room") from error
     try:
         backup.finish_replacement(paths.database)
         (unlock or partial(keys.use_stored_key, paths.home))()

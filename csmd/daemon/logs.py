@@ -57,10 +57,8 @@ class WordlessFormatter(logging.Formatter):
         lines: list[str] = []
         error: BaseException | None = ei[1]
         while error is not None and len(lines) < MAX_CAUSES:
-            frames = "".join(
-                f"\n  {frame.filename}:{frame.lineno} in {frame.name}"
-                for frame in traceback.extract_tb(error.__traceback__, limit=-MAX_FRAMES)
-            )
+            stack = traceback.extract_tb(error.__traceback__, limit=-MAX_FRAMES)
+            frames = "".join(f"\n  {frame.filename}:{frame.lineno} in {frame.name}" for frame in stack)
             lines.append(f"{type(error).__name__}{frames}")
             error = error.__cause__ or error.__context__
         return redact("\nafter ".join(lines), Counter())

@@ -278,10 +278,9 @@ def open_work_directory(config: Config) -> Iterator[Path]:
             outcome = "nothing was changed"
             if backup.is_replacing(database):
                 outcome = "the next start of the daemon finishes this"
-            raise StoreError(
-                f"{error.filename or folder}: {error.strerror or error}; {outcome}",
-                hint="make room for about twice the database's size on that disk, and run it again",
-            ) from error
+            hint = "make room for about twice the database's size on that disk, and run it again"
+            what = f"{error.filename or folder}: {error.strerror or error}; {outcome}"
+            raise StoreError(what, hint=hint) from error
         finally:
             if not backup.is_replacing(database):
                 shutil.rmtree(folder, ignore_errors=True)

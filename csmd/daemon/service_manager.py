@@ -96,7 +96,5 @@ def list_watched_parts(
     server: Callable[[Callable[[], None]], None], store: Store, patience_s: float
 ) -> dict[str, Part]:
     """Returns the parts of a daemon that must not get stuck, for a manager with this patience."""
-    return {
-        "the socket's thread": Part(server, patience_s * ANSWER_SHARE),
-        "the writer": Part(partial(ping_writer, store), WRITER_TIMEOUT_S),
-    }
+    socket_thread = Part(server, patience_s * ANSWER_SHARE)
+    return {"the socket's thread": socket_thread, "the writer": Part(partial(ping_writer, store), WRITER_TIMEOUT_S)}

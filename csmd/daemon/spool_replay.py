@@ -27,13 +27,9 @@ from csmd.text.display import amount
 
 log = logging.getLogger(__name__)
 
-#: How many spooled events share one commit, for which a hook may wait.
+#: A hook may wait for a commit, which stores at most this many spooled events and bytes.
 MAX_GROUP_FILES = 32
-#: How many bytes of them share one commit.
 MAX_GROUP_BYTES = 2 * 1024 * 1024
-
-
-# --- the spool
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +49,8 @@ def replay(context: Context) -> bool:
         if context.is_stopping:
             break
         for queued in [_queue(context, path) for path in group]:
-            is_stored = context.guard("spooled event", partial(_finish, context, queued), about=queued.path.name)
-            stored += bool(is_stored)
+            finish = partial(_finish, context, queued)
+            stored += bool(context.guard("spooled event", finish, about=queued.path.name))
     if stored:
         log.info("stored %s that hooks spooled while the daemon did not answer", amount(stored, "event"))
     return stored > 0

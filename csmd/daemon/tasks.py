@@ -11,7 +11,7 @@ import stat
 import time
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, compress
 from pathlib import Path
 
 from csmd.daemon import housekeeping, import_task, provider_tasks, purge_task, secret_scan
@@ -161,11 +161,9 @@ class Tasks:
         context.store.checkpoint(truncate=True)
         after = context.store.read(activity.counts)
         transcript_keys = {f"transcript {path}" for path in paths}
-        trouble = [
-            f"{key}: {problem}"
-            for key, problem in sorted(context.trouble.items())
-            if key in transcript_keys or key.startswith(("distilling", "spooled"))
-        ]
+        problems = sorted(context.trouble.items())
+        is_own = [key in transcript_keys or key.startswith(("distilling", "spooled")) for key, _ in problems]
+        trouble = [f"{key}: {problem}" for key, problem in compress(problems, is_own)]
         return {
             **result, "memories_new": after["memories"] - before["memories"],
             "vectors": after["vectors"] - before["vectors"], "took_s": seconds_since(began),

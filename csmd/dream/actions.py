@@ -335,13 +335,10 @@ def find_confirming(snapshot: Snapshot, memory: Memory, other: Memory) -> tuple[
     if other.origin in UNSTATED:
         return ()
     uuids = {source.uuid for source in memory.provenance}
-    return tuple(
-        replace(source, role="confirms")
-        for source in other.provenance
-        if source.role != "beside"
-        and source.uuid not in uuids
-        and not (other.authority == "assistant" and (source.session_id, memory.id) in snapshot.injected)
-    )
+    sources = [item for item in other.provenance if item.role != "beside" and item.uuid not in uuids]
+    if other.authority == "assistant":
+        sources = [item for item in sources if (item.session_id, memory.id) not in snapshot.injected]
+    return tuple(replace(source, role="confirms") for source in sources)
 
 
 def confirm(memory: Memory, sources: Sequence[Provenance]) -> Memory:

@@ -61,10 +61,8 @@ def remove_from_data(body: str, is_forgotten: IsForgotten) -> str:
         return None if isinstance(value, str) and is_forgotten(value) else value
 
     sessions = _parse_sessions(body)
-    remaining = [
-        {name: filter_value(value) for name, value in session.items() if not value or filter_value(value)}
-        for session in sessions
-    ]
+    filtered = [{name: (value, filter_value(value)) for name, value in session.items()} for session in sessions]
+    remaining = [{name: new for name, (old, new) in fields.items() if new or not old} for fields in filtered]
     return body if remaining == sessions else files.to_yaml(remaining)
 
 
@@ -170,11 +168,9 @@ def is_day_file(text: str) -> bool:
 
 def part_name(session_id: str) -> str:
     """Returns the name of a session's part or file: its id, or a hash of an id that cannot be a file name."""
-    return (
-        session_id
-        if _PART_ID.fullmatch(session_id)
-        else hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()[:32]
-    )
+    if _PART_ID.fullmatch(session_id):
+        return session_id
+    return hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def put_part(text: str, style: Style, session_id: str, body: str, *, had_part: bool) -> str:

@@ -68,10 +68,9 @@ def plan_undo(rows: Rows, dream_id: str) -> list[Dream]:
     """Returns the dreams that undoing one would undo, newest first; CsmdError if it cannot be undone."""
     chain = find_dreams_to_undo(dreams.list_dreams(rows, limit=dreams.NO_LIMIT), dream_id)
     if not any(journal.count_actions(rows, dream.seq) for dream in chain):
-        raise CsmdError(
-            f"the dream {dream_id} cannot be undone: it changed nothing, or its journal has expired",
-            hint="`csmd config set dream.keep_days DAYS` keeps journals longer",
-        )
+        hint = "`csmd config set dream.keep_days DAYS` keeps journals longer"
+        what = f"the dream {dream_id} cannot be undone: it changed nothing, or its journal has expired"
+        raise CsmdError(what, hint=hint)
     return chain
 
 

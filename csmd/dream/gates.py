@@ -154,13 +154,12 @@ def _open_if_crowded(facts: GateFacts, why_not: str) -> tuple[bool, str]:
 
 def _check_retry(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     """Stays closed for a while after a dream that failed or was undone."""
-    for event, at, wait in (
-        ("the last dream failed", facts.failed_at, RETRY_AFTER),
-        ("the last dream was undone", facts.undone_at, timedelta(hours=settings.dream_every_h)),
-    ):
+    after_undo = timedelta(hours=settings.dream_every_h)
+    events = (("failed", facts.failed_at, RETRY_AFTER), ("was undone", facts.undone_at, after_undo))
+    for event, at, wait in events:
         remaining = wait - (facts.now - datetime.fromisoformat(at)) if at else timedelta(0)
         if timedelta(0) < remaining <= wait + MAX_CLOCK_SKEW:  # otherwise the clock was set back
-            return False, f"{event}; retry in {format_span(remaining, rounds_up=True)}"
+            return False, f"the last dream {event}; retry in {format_span(remaining, rounds_up=True)}"
     return True, "no dream failed or was undone recently"
 
 

@@ -115,11 +115,8 @@ def is_covered(fact: Fact, lines: Iterable[str]) -> bool:
 
 def derive_command_facts(packets: Sequence[Packet], project: int) -> list[Fact]:
     """Returns the usual command of each purpose, and the usual steps before a milestone."""
-    runs: dict[str, dict[str, list[Packet]]] = defaultdict(lambda: defaultdict(list))
-    for packet in packets:
-        if packet.kind == "tool" and (purpose := shell_commands.find_purpose(packet.subject)):
-            runs[purpose][packet.subject].append(packet)
-    usual = (_describe_usual_command(purpose, commands, project) for purpose, commands in sorted(runs.items()))
+    runs = habits.group_runs(packets)
+    usual = (_describe_usual_command(purpose, runs[purpose], project) for purpose in sorted(runs))
     procedures = (
         Fact(
             kind="procedure", fingerprint=habit.fingerprint, text=habit.text, project_seq=project,
@@ -137,7 +134,7 @@ def _list_sources(packets: Iterable[Packet]) -> list[TurnReference]:
     return [(packet.session_id, packet.uuid) for packet in habits.sort_by_typicality(packets)]
 
 
-def _describe_usual_command(purpose: str, commands: dict[str, list[Packet]], project: int) -> Fact | None:
+def _describe_usual_command(purpose: str, commands: Mapping[str, list[Packet]], project: int) -> Fact | None:
     """Returns the command that serves a purpose most often; variants of it (`test:ci` of `test`) count as the same."""
     ranked = sorted(commands, key=lambda name: (-len(commands[name]), name))
     command = ranked[0]

@@ -291,13 +291,10 @@ def _find_symptoms_elsewhere(
         report = _find_report(turn)
         names = _find_distinctive_names(report)
         near = search.memories_matching(rows, names, projects=projects, limit=MAX_NEAR) if names else []
-        symptoms += [
-            Symptom(memory.seq, turn.uuid, turn.at, report, "")
-            for memory in near
-            if _is_cause(memory)
-            and failure_reports.is_report_of_cause(report, turn.at, memory.text, memory.created_at)
-            and not failure_link_rows.is_stated_in(rows, memory.seq, session_seq)
-        ]
+        for memory in filter(_is_cause, near):
+            is_report = failure_reports.is_report_of_cause(report, turn.at, memory.text, memory.created_at)
+            if is_report and not failure_link_rows.is_stated_in(rows, memory.seq, session_seq):
+                symptoms.append(Symptom(memory.seq, turn.uuid, turn.at, report, ""))
     times = {turn.uuid: turn.at for turn in turns}
     for cause in filter(_is_cause, stated):
         names = _find_distinctive_names(cause.text)

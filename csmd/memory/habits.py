@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import combinations
@@ -241,12 +241,18 @@ def _group_orders(orders: Sequence[Packet]) -> list[tuple[frozenset[str], list[P
 # --- commands and procedures
 
 
-def _find_usual_commands(packets: Sequence[Packet]) -> list[Habit]:
-    """Finds the habit that names, for each purpose, the command that serves it in most sessions."""
+def group_runs(packets: Iterable[Packet]) -> Mapping[str, Mapping[str, list[Packet]]]:
+    """Groups the runs of commands by purpose and command."""
     runs: dict[str, dict[str, list[Packet]]] = defaultdict(lambda: defaultdict(list))
     for packet in packets:
         if packet.kind == "tool" and (purpose := shell_commands.find_purpose(packet.subject)):
             runs[purpose][packet.subject].append(packet)
+    return runs
+
+
+def _find_usual_commands(packets: Sequence[Packet]) -> list[Habit]:
+    """Finds the habit that names, for each purpose, the command that serves it in most sessions."""
+    runs = group_runs(packets)
     usual: list[tuple[float, str, int, list[Packet]]] = []
     for purpose in (purpose for purpose in PURPOSES if purpose in runs):
         total = count_sessions(packet for of_command in runs[purpose].values() for packet in of_command)

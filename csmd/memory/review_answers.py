@@ -312,10 +312,8 @@ def _remember(
         reworded_id=reworded_id,
     )  # fmt: skip
     if not created_id:
-        raise CsmdError(
-            "this text, or a part of it, was forgotten or purged",
-            hint="`csmd remember` in a terminal allows forgotten text again, `csmd forget --lift` purged text",
-        )
+        hint = "`csmd remember` in a terminal allows forgotten text again, `csmd forget --lift` purged text"
+        raise CsmdError("this text, or a part of it, was forgotten or purged", hint=hint)
     belief_changes.record_change(rows, created_id, answer.verb, "", "", "a person stated it", PERSON, answer.at)
     return created_id
 

@@ -141,12 +141,8 @@ def _find_defects(rows: Rows, checked: Sequence[Memory]) -> list[Finding]:
         "missing_embedding": memory_upkeep.list_ids_without_vector(rows, after=after, to=until),
         "orphan": memory_upkeep.list_ids_without_turns(rows, after=after, to=until),
     }
-    return [
-        _to_finding(kind, by_id[memory_id])
-        for kind in defective_ids
-        for memory_id in defective_ids[kind]
-        if memory_id in by_id
-    ]
+    pairs = ((kind, memory_id) for kind, ids in defective_ids.items() for memory_id in ids)
+    return [_to_finding(kind, by_id[memory_id]) for kind, memory_id in pairs if memory_id in by_id]
 
 
 def _has_defect(rows: Rows, memory: Memory, kind: CandidateKind) -> bool:

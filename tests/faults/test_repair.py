@@ -21,8 +21,9 @@ from typing import Any
 
 import pytest
 from machine import Machine, temporary_directory
+from transcript_home import latest_transcripts
 
-from csmd.capture import transcript_listing, transcripts
+from csmd.capture import transcripts
 from csmd.config import Config, Settings, child_environment, default_paths
 from csmd.conversation import Project, Turn
 from csmd.daemon import repair
@@ -88,7 +89,7 @@ def save_memory(store: Store, said: str) -> str:
 
 
 def read_transcripts(store: Store, config: Config) -> None:
-    for path in transcript_listing.list_by_time(config.assistant_dirs[0] / "projects"):
+    for path in latest_transcripts(config.assistant_dirs[0] / "projects"):
         options = transcripts.ReadOptions(now=now_iso, tool_limit=8192, quarantine=config.paths.quarantine)
         transcripts.read_transcript(store, path, options)
 
