@@ -70,7 +70,6 @@ class ReadReport:
     """Whether it was not read to its end."""
 
 
-@dataclass(slots=True)
 class Sink:
     """Stores the turns of one transcript.
 
@@ -78,12 +77,11 @@ class Sink:
     wrote it, not csmd.
     """
 
-    store: Store
-    path: str
-    places: Places
-    adapter: Adapter
-    room: int
-    is_hosts_own: bool
+    def __init__(
+        self, store: Store, path: str, places: Places, *, adapter: Adapter, room: int, is_hosts_own: bool
+    ) -> None:
+        self.store, self.path, self.places = store, path, places
+        self.adapter, self.room, self.is_hosts_own = adapter, room, is_hosts_own
 
     def write(
         self, reading: Reading, early: dict[str, str], news: list[tuple[str, int]], state: FileState, now: str

@@ -152,12 +152,10 @@ def remove_known_secrets(store: Store, reading: Reading, now: str) -> Reading:
     def clean_text(session: str, text: str) -> str:
         return remove_purged(text, marks[session], placeholder=KNOWN_AGAIN)[0] if session in marks else text
 
-    return replace(
-        reading,
-        turns=[replace(turn, text=clean_text(turn.session_id, turn.text)) for turn in reading.turns],
-        queue_exits=[replace(exit_, text=clean_text(exit_.session_id, exit_.text)) for exit_ in reading.queue_exits],
-        titles={session: clean_text(session, title) for session, title in reading.titles.items()},
-    )
+    turns = [replace(turn, text=clean_text(turn.session_id, turn.text)) for turn in reading.turns]
+    exits = [replace(item, text=clean_text(item.session_id, item.text)) for item in reading.queue_exits]
+    titles = {session: clean_text(session, title) for session, title in reading.titles.items()}
+    return replace(reading, turns=turns, queue_exits=exits, titles=titles)
 
 
 def _drop_purged(

@@ -195,8 +195,7 @@ class Alarms:
         store = self._context.store
         displaced = {"": [], "gone": ["gone file"], "replaced": ["replaced"]}[store.displacement()]
         raised = ["damaged"] if store.is_read_only else displaced or (["disk"] if store.last_write_error else [])
-        if self._is_stuck:
-            raised = [*raised, "spool"]
+        raised = [*raised, *(["spool"] if self._is_stuck else [])]
         with self._lock:
             self._since = {key: self._since.get(key) or now_iso() for key in raised}
             return describe_alarms({**self._hook_alarms, **self._since})

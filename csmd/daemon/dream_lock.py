@@ -44,10 +44,9 @@ class Holder:
     beat: str
     token: str
 
-    @property
-    def label(self) -> str:
-        """The host and process in words."""
-        return f"{self.host} (process {self.pid})"
+    def describe_dreaming(self) -> str:
+        """Returns in words that this process dreams."""
+        return f"{self.host} (process {self.pid}) is already dreaming"
 
 
 #: Returns when a process began, None if it does not exist.

@@ -18,7 +18,7 @@ from csmd.curator.contract import Question, Reply
 from csmd.curator.curate import Answered
 from csmd.daemon import provider_tasks
 from csmd.daemon.context import Context, Task, Work, carry_out, now_iso, to_iso, to_local_time
-from csmd.daemon.dream_lock import DreamLock, Holder
+from csmd.daemon.dream_lock import DreamLock
 from csmd.daemon.page_reader import PageReader
 from csmd.daemon.task_steps import run_in_thread
 from csmd.dream import day_files, dream_undo, gates, page_files, steps
@@ -183,7 +183,7 @@ class Dreaming:
     def _hold_lock(self) -> Iterator[None]:
         """Holds the lock; CsmdError if another process dreams."""
         if other := self.lock.acquire(datetime.now(UTC)):
-            raise CsmdError(_describe_holder(other), hint=LOCK_HINT)
+            raise CsmdError(other.describe_dreaming(), hint=LOCK_HINT)
         try:
             yield
         finally:
@@ -376,7 +376,7 @@ class Dreaming:
             holder = self.lock.holder(now)
         except CsmdError as error:
             return error.what
-        return "" if holder is None or self.lock.is_mine() else _describe_holder(holder)
+        return "" if holder is None or self.lock.is_mine() else holder.describe_dreaming()
 
 
 Step = Callable[[Dreaming, Dream], Iterator[None]]
@@ -396,10 +396,6 @@ def _name_error(error: Exception) -> str:
         return name
     path = f" ({redact(str(error.filename), Counter())})" if error.filename else ""
     return f"{name}: {error.strerror}{path}"
-
-
-def _describe_holder(holder: Holder) -> str:
-    return f"{holder.label} is already dreaming"
 
 
 def resume_dreams(context: Context) -> None:

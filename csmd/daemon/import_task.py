@@ -206,12 +206,9 @@ def _list_sessions(context: Context, task: Task) -> tuple[list[PastSession], lis
     sessions = reading.order_newest_first(by_path.values(), roots)
     if not task.recent:
         return sessions, []
-    later = [
-        replace(session, files=grown)
-        for session in sessions
-        if session.rank >= task.recent
-        and (grown := tuple(file for file in session.files if transcript_listing.has_grown(file, positions)))
-    ]
+    unread = partial(transcript_listing.has_grown, positions=positions)
+    grown = (replace(session, files=tuple(filter(unread, session.files))) for session in sessions)
+    later = [session for session in grown if session.files and session.rank >= task.recent]
     return [session for session in sessions if session.rank < task.recent], later
 
 

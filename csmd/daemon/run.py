@@ -73,7 +73,7 @@ def run(config: Config) -> None:
             with hold_instance_lock(config.paths, partial(await_key, config.paths, stop, address)) as rescued:
                 logs.configure(config)
                 if rescued is not None:
-                    log.warning("the database's file was missing; csmd continues with its copy %s", rescued.name)
+                    log.warning("the database's file was missing; csmd continues with the copy %s", rescued.name)
                 choose_words(config.settings.privacy_redact)
                 try:
                     restarts = _serve(config, address, patience_s, stop) and not stop.take_signal()

@@ -55,12 +55,15 @@ SEND_MARGIN_S = 0.015
 RECEIPT_S = 0.01
 #: The longest deadline that a caller can set.
 MAX_DEADLINE_MS = 3_600_000
-#: How many requests are received before waiting ones are continued.
+#: Requests that are received before waiting ones are continued.
 MAX_RECEIVED = 200
-#: How many requests a stopping daemon still answers with `retry`.
+#: Requests that a stopping daemon still answers with `retry`.
 MAX_TURNED_AWAY = 10_000
+DRAIN_BYTES = 4096
 #: A longer payload is decoded on a reader's thread, so that other hooks are served meanwhile.
 MAX_INLINE_BYTES = 256 * 1024
+#: The longest answer that is redacted on the socket's thread: a hook's or an error. Longer ones were redacted in `_call`.
+MAX_INLINE_ANSWER_BYTES = 65_536
 INTERNAL_ERROR = b'{"error":"internal error, see the log"}'
 
 #: An exchange in steps: yields each future that it waits for, is sent the result, and returns the body of the answer.
@@ -152,7 +155,7 @@ class WakePipe:
     def drain(self) -> None:
         """Empties the pipe."""
         with suppress(BlockingIOError):
-            while self._out.recv(4096):
+            while self._out.recv(DRAIN_BYTES):
                 pass
 
     def close(self) -> None:
@@ -253,8 +256,8 @@ class Server(threading.Thread):
         if request.proto > wire.PROTO:
             self._send(identity, Reply(status="upgrade"))
             return
-        patience_s = min(max(request.deadline_ms, 0), MAX_DEADLINE_MS) / 1000
-        exchange = Exchange(identity, request, time.monotonic() + patience_s)
+        deadline_s = min(max(request.deadline_ms, 0), MAX_DEADLINE_MS) / 1000
+        exchange = Exchange(identity, request, time.monotonic() + deadline_s)
         self._advance(exchange, self._run_exchange(exchange))
 
     def _advance(self, exchange: Exchange, steps: Steps, finished: Future[Any] | None = None) -> None:
@@ -450,11 +453,6 @@ class Server(threading.Thread):
                 self._router.send_multipart([identity, *wire.encode_reply(reply)], zmq.NOBLOCK)
             except zmq.ZMQError as error:
                 log.warning("a peer went away before its answer: error %d", error.errno)
-
-
-#: The longest answer that is redacted on the socket's thread: a hook's or an error. Longer ones were redacted in
-#: `_call`.
-MAX_INLINE_ANSWER_BYTES = 65_536
 
 
 def _withhold_body(body: bytes) -> bytes:

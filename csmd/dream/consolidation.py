@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 from csmd.dream import actions
@@ -201,15 +202,20 @@ def _may_overturn(old: Memory, new: Memory) -> bool:
     return is_seen_there and AUTHORITY_RANK[new.authority] >= AUTHORITY_RANK[old.authority]
 
 
-def _supersede(snapshot: Snapshot, related: RelatedMemories) -> PhaseSteps:
-    """Supersedes memories that a later one contradicts, by the newest of them."""
+#: Plans what follows from a memory and the later ones that may contradict it.
+PlanContested = Callable[[Snapshot, RelatedMemories, Memory, list[Memory]], Action | None]
+
+
+def _plan_contested(snapshot: Snapshot, related: RelatedMemories, *, plan: PlanContested) -> PhaseSteps:
+    """Plans an action for each memory that may be contradicted."""
     for contested in _find_contested(snapshot, related):
-        yield _plan_supersession(snapshot, related, *contested) if contested else None
+        yield plan(snapshot, related, *contested) if contested else None
 
 
 def _plan_supersession(
     snapshot: Snapshot, related: RelatedMemories, old: Memory, others: list[Memory]
 ) -> Action | None:
+    """Plans that the newest contradicting memory supersedes one, if it may without a person."""
     for new in sorted(others, key=lambda memory: (snapshot.stated_at(memory), sort_key(memory)), reverse=True):
         if old.pinned or not _may_overturn(old, new):
             continue
@@ -228,13 +234,8 @@ def _plan_supersession(
     return None
 
 
-def _ask(snapshot: Snapshot, related: RelatedMemories) -> PhaseSteps:
-    """Asks a person if a contradicted memory may not be replaced without one, or if the contradiction is doubtful."""
-    for contested in _find_contested(snapshot, related):
-        yield _plan_question(snapshot, related, *contested) if contested else None
-
-
 def _plan_question(snapshot: Snapshot, related: RelatedMemories, old: Memory, others: list[Memory]) -> Action | None:
+    """Plans to ask a person if a memory may not be replaced without one, or if the contradiction is doubtful."""
     for new in sorted(others, key=sort_key):
         if f"{old.id}:{new.id}" in snapshot.questioned:
             continue
@@ -393,5 +394,6 @@ def _why_archived(snapshot: Snapshot, memory: Memory) -> str:
 
 #: The phases after lifting, repeated in this order until nothing is left to do.
 PHASES: tuple[Callable[[Snapshot, RelatedMemories], PhaseSteps], ...] = (
-    _merge, _strengthen, _supersede, _ask, _promote, _raise, _archive,
+    _merge, _strengthen, partial(_plan_contested, plan=_plan_supersession),
+    partial(_plan_contested, plan=_plan_question), _promote, _raise, _archive,
 )  # fmt: skip

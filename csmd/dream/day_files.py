@@ -156,9 +156,7 @@ DAY_HEAD = "# What was done on this day, by session; csmd writes the parts betwe
 
 def render_empty(day: str, style: Style) -> str:
     """Returns a day's file without parts."""
-    if style.member:
-        return f"{DAY_HEAD}date: '{day}'\nsessions:\n"
-    return f"# {day}\n"
+    return f"{DAY_HEAD}date: '{day}'\nsessions:\n" if style.member else f"# {day}\n"
 
 
 def is_day_file(text: str) -> bool:
@@ -193,7 +191,9 @@ def extract_part(text: str, style: Style, session_id: str) -> tuple[str, str]:
     if match is None:
         return text, ""
     before = text[: match.start()]
-    return f"{before[:-1] if before.endswith(chr(10) * 2) else before}{text[match.end() :]}", match[0]
+    if before.endswith("\n\n"):
+        before = before[:-1]
+    return f"{before}{text[match.end() :]}", match[0]
 
 
 def edit_part(text: str, style: Style, session_id: str, edit: Callable[[str], str]) -> str:
@@ -217,7 +217,8 @@ def insert_part(text: str, style: Style, session_id: str, part: str) -> str:
     if not part or end is None or _find_part(text, style, session_id) is not None:
         return text
     gap = "" if not end or text[end - 1] == "\n" else "\n"
-    return f"{text[:end]}{gap}{'' if style.member else chr(10)}{part}{text[end:]}"
+    gap += "" if style.member else "\n"
+    return f"{text[:end]}{gap}{part}{text[end:]}"
 
 
 def _wrap_part(style: Style, session_id: str, body: str, check: str | None = None) -> str:

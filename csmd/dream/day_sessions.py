@@ -65,10 +65,8 @@ def read_session(
     return Session(
         id=ending.id, project=ending.project, began=to_local(ending.started_at), ended=to_local(ending.last_at),
         minutes_at_work=count_work_minutes(times),
-        goal=next(iter(texts["goal"]), ""),
-        outcome=digest.outcome if digest else "",
-        prompts=digest.prompts if digest else 0,
-        tool_calls=digest.calls if digest else 0,
+        goal=next(iter(texts["goal"]), ""), outcome=digest.outcome if digest else "",
+        prompts=digest.prompts if digest else 0, tool_calls=digest.calls if digest else 0,
         tokens_written=digest.tokens if digest else 0,
         decisions=tuple(day_report.choose_decisions(stated)),
         gotchas=tuple(gotcha for gotcha in gotchas if not is_forgotten(gotcha)),

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from csmd.dream.page_content import FACTS_HEADING, strip_figures
 from csmd.dream.page_format import Page
@@ -117,10 +118,9 @@ def find_edits(olds: Mapping[str, Page], news: Mapping[str, Page]) -> dict[str, 
     words = stored_lines.words
     moved_ids = {line.id for path in lines for line in lines[path] if path not in words.get(line.id, {path: ""})}
     changed_ids: set[str] = set()
-    return {
-        path: _find_page_edits(path, olds.get(path), news[path], lines[path], stored_lines, changed_ids, moved_ids)
-        for path in sorted(news, key=lambda path: (path.startswith(markdown.TOPICS), path))
-    }
+    find = partial(_find_page_edits, stored_lines=stored_lines, changed_ids=changed_ids, moved_ids=moved_ids)
+    paths = sorted(news, key=lambda path: (path.startswith(markdown.TOPICS), path))
+    return {path: find(path, olds.get(path), news[path], lines[path]) for path in paths}
 
 
 def _find_page_edits(

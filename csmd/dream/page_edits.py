@@ -257,10 +257,9 @@ def read_edits(store: Store, directory: Path, *, now: str, key: bytes, pauses: P
     differing = [path for path, page in pages.items() if _is_edited(page, directory)]
     if not differing:
         return 0
-    edits = find_edits(
-        {path: page.base for path, page in pages.items() if page.row.text or page.row.also},
-        {path: page.base if page.problem else page.new for path, page in pages.items()},
-    )
+    stored_pages_read = {path: page.base for path, page in pages.items() if page.row.text or page.row.also}
+    present = {path: page.base if page.problem else page.new for path, page in pages.items()}
+    edits = find_edits(stored_pages_read, present)
     total = 0
     for path in differing:
         if not _is_intended(store, directory, pages[path], edits[path], today=now[:10]):
@@ -364,10 +363,9 @@ def report_pages(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
             paths = sorted(islice((directory / folder).iterdir(), MAX_FOLDER_FILES))
             # A file name need not be valid text.
             names += [str(path.relative_to(directory)).encode("utf-8", "replace").decode() for path in paths]
-    return {
-        "asked": [{"page": path, "lines": number} for path, number in sorted(questions.items())],
-        "restored": [{"page": row.path, "whole": row.held} for row in stored.values() if row.held],
-        "unread": [{"page": row.path, "why": row.problem} for row in stored.values() if row.problem],
-        "copies": find_copies(names, stored),
-        "edited": [path for path, row in stored.items() if is_edited(row)],
-    }
+    restored = [{"page": row.path, "whole": row.held} for row in stored.values() if row.held]
+    unread = [{"page": row.path, "why": row.problem} for row in stored.values() if row.problem]
+    asked = [{"page": path, "lines": number} for path, number in sorted(questions.items())]
+    edited = [path for path, row in stored.items() if is_edited(row)]
+    copies = find_copies(names, stored)
+    return {"asked": asked, "restored": restored, "unread": unread, "copies": copies, "edited": edited}

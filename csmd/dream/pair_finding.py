@@ -97,10 +97,9 @@ def _find_near(snapshot: Snapshot, alive: list[Memory]) -> Generator[None, None,
     """Returns the pairs with near vectors, similar words, a common topic or a contradicted word."""
     ids = {memory.id for memory in alive}
     near = {pair for pair in snapshot.near if ids.issuperset(pair)}
-    similar = (
-        [(alive[pair.first].id, alive[pair.second].id) for pair in pairs]
-        for pairs in duplicates.iter_pairs(alive, everywhere={snapshot.project_seq: snapshot.everywhere})
-    )
+    everywhere = {snapshot.project_seq: snapshot.everywhere}
+    groups = duplicates.iter_pairs(alive, everywhere=everywhere)
+    similar = ([(alive[pair.first].id, alive[pair.second].id) for pair in pairs] for pairs in groups)
     for pairs in chain(similar, _pair_by_topics(snapshot, alive), _pair_contradictions(alive)):
         near.update(pairs)
         yield

@@ -299,14 +299,13 @@ def _find_symptoms_elsewhere(
     for cause in filter(_is_cause, stated):
         names = _find_distinctive_names(cause.text)
         matching = search.turns_matching(rows, names, projects=projects, limit=MAX_NEAR) if names else []
-        symptoms += [
-            Symptom(cause.memory_seq, turn.uuid, turn.at, report, "")
-            for turn in search.turns_by_seq(rows, matching).values()
-            if (report := _find_report(turn))
-            and failure_reports.is_report_of_cause(report, turn.at, cause.text, times.get(cause.uuid, ""))
-            and not failure_link_rows.is_listed(rows, turn.seq, session_seq)
-            and not _is_tampered(rows, failure_link_rows.find_transcript_of_turn(rows, turn.seq), key)
-        ]
+        for matched in search.turns_by_seq(rows, matching).values():
+            report = _find_report(matched)
+            is_report = failure_reports.is_report_of_cause(report, matched.at, cause.text, times.get(cause.uuid, ""))
+            if not report or not is_report or failure_link_rows.is_listed(rows, matched.seq, session_seq):
+                continue
+            if not _is_tampered(rows, failure_link_rows.find_transcript_of_turn(rows, matched.seq), key):
+                symptoms.append(Symptom(cause.memory_seq, matched.uuid, matched.at, report, ""))
     return symptoms
 
 

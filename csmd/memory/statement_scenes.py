@@ -106,14 +106,13 @@ def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, k
     allowed: dict[int, Scene] = {}
     for seq, scene in scenes.items():
         quoted = scene.text.partition('"')[2].rstrip('"')
-        if quoted and (
-            scene.uuid in personal
-            or tombstones.is_forgotten(rows, quoted, authority="user", project=project, at="", key=key)
-        ):
-            if scene.text.startswith(statement_context.REVIEW):
-                allowed[seq] = Scene(statement_context.REVIEW, scene.uuid)
-        else:
+        is_private = bool(quoted) and scene.uuid in personal
+        if quoted and not is_private:
+            is_private = tombstones.is_forgotten(rows, quoted, authority="user", project=project, at="", key=key)
+        if not is_private:
             allowed[seq] = scene
+        elif scene.text.startswith(statement_context.REVIEW):
+            allowed[seq] = Scene(statement_context.REVIEW, scene.uuid)
     return allowed
 
 

@@ -64,10 +64,8 @@ def plan_queue(
     """Plans to add the findings that the queue lacks, and to settle its candidates without a finding."""
     queued = {key_of(candidate): candidate for candidate in waiting}
     current = {finding.key: finding for finding in findings if finding.key not in dropped}
-    return Queueing(
-        put=tuple(to_candidate(finding, now=now) for key, finding in current.items() if key not in queued),
-        settle=tuple(candidate for key, candidate in queued.items() if key not in current),
-    )
+    put = tuple(to_candidate(finding, now=now) for key, finding in current.items() if key not in queued)
+    return Queueing(put=put, settle=tuple(candidate for key, candidate in queued.items() if key not in current))
 
 
 def key_of(candidate: Candidate) -> FindingKey:

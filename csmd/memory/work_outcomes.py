@@ -213,10 +213,8 @@ def probability_of_fewer(earlier_well: int, earlier: int, recent_well: int, rece
 
 def describe_drift(drift: Drift) -> str:
     """Describes a drift in words: the counts, without advice."""
-    return (
-        f"{drift.capability}: {drift.recent_well} of the last {drift.recent} sessions ended well, "
-        f"{drift.earlier_well} of {drift.earlier} before {drift.since[:10]}"
-    )
+    recent = f"{drift.recent_well} of the last {drift.recent} sessions ended well"
+    return f"{drift.capability}: {recent}, {drift.earlier_well} of {drift.earlier} before {drift.since[:10]}"
 
 
 def _group_by_capability(endings: Sequence[StoredEnding]) -> dict[str, list[StoredEnding]]:
