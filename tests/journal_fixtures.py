@@ -129,7 +129,7 @@ def believed(store: Store) -> list[str]:
 
 def waiting(kind: Any, fingerprint: str, ids: tuple[str, ...], project: int) -> Candidate:
     return Candidate(
-        id=candidates.candidate_id(kind, project, fingerprint, NOW), kind=kind, source="test", project_seq=project,
+        id=candidates.make_candidate_id(kind, project, fingerprint, NOW), kind=kind, source="test", project_seq=project,
         fingerprint=fingerprint, text="tests run with make", reason="seen often", gate="relational",
         category="convention", confidence=0.8, reinforcement=4, contradicted=0, status="open", memory_ids=ids,
         created_at=NOW, updated_at=NOW,

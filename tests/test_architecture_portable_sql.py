@@ -136,7 +136,7 @@ PLACEHOLDERS = {
     "of_memory": "n.seq > 0",
     "in_period": "n.at >= :since",
     "own": "g.session_id = ''",
-    "of_places": "project_seq = :source",
+    "of_directories": "project_seq = :source",
     "_LISTED": "select t.seq, t.text from turns t where t.session_seq = :session and t.seq > :after",
     "called('t')": "t.kind = 'tool_call'",
     "called('c')": "c.kind = 'tool_call'",
@@ -186,7 +186,8 @@ PLACEHOLDERS = {
     "table": "turns",
     "where": "k.id = :id",
     "undone": "and c.undone_at <> '' and f.kept = ''",
-    "wanted": "and t.kind in ('user', 'assistant')",
+    "wanted": "where t.seq > 0",
+    "filters": "and t.kind in ('user', 'assistant')",
     "_NEAREST_LENS": "coalesce((select r.lens_seq from projects r where r.lens_seq > 0 order by length(r.root) desc limit 1), 0)",
     "_FEW": "1 = 1 and :sure <= :most",
 }

@@ -26,8 +26,8 @@ from csmd.hosts import adapters
 from csmd.privacy.fingerprints import HASHED_NAME_PREFIX, Marks, remove_purged
 from csmd.privacy.redaction import KNOWN_AGAIN, RedactionCounts, storable_path
 from csmd.store import activity, events, files, probes, projects, provisional_turns, sessions, tombstones
-from csmd.store.late_secrets import keep_secrets_out
 from csmd.store.sqlite import Rows
+from csmd.store.stored_secrets import keep_secrets_out
 from csmd.text import tokens
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 

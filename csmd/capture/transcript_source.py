@@ -195,7 +195,7 @@ class DatabaseSession:
         if state is None:
             return 0, "new"
         # `mtime_ns` packs the time and the number of messages, see `pack_written_ns`.
-        if self._database.count(self._session.id, upto=state.position) > state.mtime_ns % MILLISECOND_NS:
+        if self._database.count(self._session.id, until=state.position) > state.mtime_ns % MILLISECOND_NS:
             return 0, "rewritten"
         return state.position, "grown" if self.end > state.position else "unchanged"
 
@@ -222,7 +222,7 @@ class DatabaseSession:
     def _read_lines(self, message_id: str, sent_ms: int, before: tuple[str, int] | None) -> list[bytes | None]:
         """Returns a message as a line, and its unreadable parts as further lines; [] if it was deleted since listed."""
         try:
-            message = self._database.message(message_id, at=sent_ms, before=before, most=MAX_LINE_BYTES)
+            message = self._database.message(message_id, at=sent_ms, before=before, limit=MAX_LINE_BYTES)
         except TooLarge:
             return [None]
         if message is None:
@@ -239,7 +239,7 @@ class DatabaseSession:
         info = self._path.stat()
         return FileState(
             path=name, device=info.st_dev, inode=info.st_ino, position=position, head="",
-            mtime_ns=pack_written_ns(position, self._database.count(self._session.id, upto=position)), bad_lines=bad_lines,
+            mtime_ns=pack_written_ns(position, self._database.count(self._session.id, until=position)), bad_lines=bad_lines,
         )  # fmt: skip
 
 

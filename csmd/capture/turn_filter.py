@@ -17,8 +17,8 @@ from csmd.privacy.fingerprints import PURGED, remove_purged
 from csmd.privacy.redaction import KNOWN_AGAIN
 from csmd.store import tombstones
 from csmd.store.core import Store
-from csmd.store.late_secrets import keep_secrets_out
 from csmd.store.sqlite import Rows
+from csmd.store.stored_secrets import keep_secrets_out
 from csmd.text import tokens
 
 

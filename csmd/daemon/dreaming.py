@@ -313,7 +313,7 @@ class Dreaming:
         history = store.read(lambda rows: dreams.list_dreams(rows, limit=dreams.NO_LIMIT))
         days, hours = settings.dream_keep_days, settings.dream_every_h
         old = dream_undo.find_expired(history, now=self.now(), keep_days=days, every_h=hours)
-        while store.write(lambda rows: dreams.delete_actions(rows, old, most=FORGET_BATCH)):
+        while store.write(lambda rows: dreams.delete_actions(rows, old, limit=FORGET_BATCH)):
             yield
         yield
 
@@ -348,7 +348,7 @@ class Dreaming:
         last, undone = dreams.find_latest(rows), dreams.find_latest(rows, state="undone")
         latest = next(iter(dreams.list_dreams(rows, limit=1)), None)
         last_at, tier_max = last.begun_at if last else "", self._context.config.settings.dream_tier_max
-        crowded = dreams.crowded_tiers(rows, most=tier_max) if tier_max else []
+        crowded = dreams.crowded_tiers(rows, limit=tier_max) if tier_max else []
         return GateFacts(
             now=self._now(), last_at=last_at,
             failed_at=latest.ended_at if latest and latest.state == "failed" else "",

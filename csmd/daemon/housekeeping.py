@@ -59,7 +59,7 @@ def make_backup(
     if target is not None and is_there(target):
         raise StoreError(f"{target} exists already", hint="choose another file")
     path = target or backup.backup_path(database, now=now_iso())
-    copy = backup.make_backup(database, path, stop=lambda: context.is_stopping, note=report_progress)
+    copy = backup.make_backup(database, path, stop=lambda: context.is_stopping, report_progress=report_progress)
     removed = 0 if target else backup.delete_old_backups(database, keep=context.config.settings.backup_keep)
     return {"path": str(copy.path), "bytes": copy.bytes, "counts": copy.counts, "removed": removed}
 

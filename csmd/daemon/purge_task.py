@@ -135,11 +135,11 @@ def _list_host_places(context: Context) -> list[Path]:
 def _search_files(
     texts: Sequence[str], names: Sequence[str], *, own: Sequence[Path] = (), hosts: Sequence[Path] = ()
 ) -> Batches[dict[str, Any]]:
-    """Searches in files with a separate process; returns its answer (`csmd.store.purge_files`)."""
+    """Searches in files with a separate process; returns its answer (`csmd.store.byte_search`)."""
     if not texts and not names:
         return {"left": [], "hosts": [], "texts": []}
     query = {"texts": [*texts], "names": [*names], "own": [*map(str, own)], "hosts": [*map(str, hosts)]}
-    command = [sys.executable, "-P", "-m", "csmd.store.purge_files"]
+    command = [sys.executable, "-P", "-m", "csmd.store.byte_search"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=child_environment()) as child:
         data: bytes | None = wire.dumps(query).encode("utf-8", "replace")
         try:

@@ -125,7 +125,7 @@ def sweep_transcripts(context: Context, *, full: bool) -> int:
     """Finds the transcripts that have grown, all of them if `full`, else those of the last hour; returns how many."""
     if not full:
         since = time.time_ns() - LIVE_NS
-        live = context.store.read(lambda rows: cursors.file_positions(rows, since=since, most=MAX_LIVE_TRANSCRIPTS))
+        live = context.store.read(lambda rows: cursors.file_positions(rows, since=since, limit=MAX_LIVE_TRANSCRIPTS))
         present = filter(None, map(transcript_listing.stat_transcript, live))
         grown = [file for file in present if transcript_listing.has_grown(file, live)]
         for file in grown:

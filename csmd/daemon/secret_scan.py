@@ -21,8 +21,9 @@ from csmd.errors import BadInput, StoreError
 from csmd.paths import is_file
 from csmd.privacy import redaction
 from csmd.privacy.fingerprints import remove_purged
-from csmd.store import found_secrets, late_secrets, purge, purge_files, stored_pages, text_columns, tombstones
-from csmd.store.purge_files import FileWay, Redact
+from csmd.store import purge, purge_files, stored_pages, stored_secrets, text_columns, tombstones
+from csmd.store.purge_files import FileWay
+from csmd.store.stored_secrets import Redact
 from csmd.text.display import amount
 
 #: Most findings that are listed; further ones are only counted.
@@ -65,7 +66,7 @@ def scan(context: Context, task: Task) -> Work:
     by_kind = _count_kinds(secrets)
     in_turns = _count_kinds([secret for secret in secrets if secret.get("table") == "turns"])
     remaining = {} if fix and not refused else by_kind
-    if kinds is not None and (before := context.store.read(found_secrets.found_secrets)):
+    if kinds is not None and (before := context.store.read(stored_secrets.found_secrets)):
         other_kinds = {kind: amount for kind, amount in before.kinds.items() if kind not in kinds}
         remaining, in_turns = remaining | other_kinds, in_turns | Counter(other_kinds)
     record_scan(context, remaining, in_turns)
@@ -86,7 +87,7 @@ def _count_kinds(secrets: Sequence[Mapping[str, Any]]) -> Counter[str]:
 def record_scan(context: Context, remaining: Mapping[str, int], in_turns: Mapping[str, int]) -> None:
     """Records the secrets that a scan has left in the store, by kind."""
     store, rules = context.store, context.rules
-    record = partial(found_secrets.record_scan, key=store.hash_key, now=now_iso())
+    record = partial(stored_secrets.record_scan, key=store.hash_key, now=now_iso())
     store.write(lambda rows: record(rows, rules, remaining, in_turns))
     context.withholds = bool(remaining)
 
@@ -112,9 +113,9 @@ def _scan_database(
                 redacted, kinds = redact(text)
                 if not kinds:
                     continue
-                row_id, session = store.read(partial(purge_files.place_of_secret, table=table, seq=seq))
+                row_id, session = store.read(partial(stored_secrets.place_of_secret, table=table, seq=seq))
                 where = {"table": table, "column": column, "id": row_id, "session": session}
-                secrets += [{**where, **asdict(secret)} for secret in purge_files.find_secrets(text, redact, key)]
+                secrets += [{**where, **asdict(secret)} for secret in stored_secrets.find_secrets(text, redact, key)]
                 if fix or table == "pages":
                     change = partial(purge.change_row, table=table, column=column, seq=seq, new=redacted, key=key)
                     store.write(partial(change, in_place=True))
@@ -134,7 +135,7 @@ def _scan_files(context: Context, redact: Redact, degraded: list[str]) -> Batche
         try:
             for text in purge_files.read_texts(path) if way == "copy" else purge_files.read_pieces(path):
                 yield {"step": "files"}
-                hits = purge_files.find_secrets(text, redact, key)
+                hits = stored_secrets.find_secrets(text, redact, key)
                 secrets += [{"file": str(path), **asdict(secret)} for secret in hits]
         except (StoreError, OSError):
             degraded.append(f"{path} could not be read")
@@ -193,7 +194,7 @@ def remove_late_secrets(context: Context, _: Task) -> Work:
     restored, this is done again.
     """
     store, began = context.store, time.monotonic()
-    late_sessions = store.read(late_secrets.sessions_with_late_secrets)
+    late_sessions = store.read(stored_secrets.sessions_with_late_secrets)
     if not late_sessions:  # an earlier task has done it
         return {"sessions": 0, "fixed": 0, "took_s": seconds_since(began)}
     marks = store.read(lambda rows: tombstones.secrets_of(rows, list(late_sessions), store.hash_key))
@@ -202,13 +203,13 @@ def remove_late_secrets(context: Context, _: Task) -> Work:
         cleaned, hits = remove_purged(text, marks, placeholder=redaction.KNOWN_AGAIN)
         return cleaned, {"known-again": hits} if hits else {}
 
-    keys = store.read(lambda rows: late_secrets.session_keys(rows, late_sessions))
+    keys = store.read(lambda rows: stored_secrets.session_keys(rows, late_sessions))
     fixed = (yield from _scan_database(context, redact, fix=True, sessions=keys))[1]
     refused: list[str] = []
     fixed += _change_files(context, redact, refused, ways=OWN_FILES, should_change=_make_own_file_test(context))
     if refused:
         raise StoreError(refused[0], hint="make it writable")
-    store.write(lambda rows: late_secrets.end_late_secrets(rows, late_sessions))
+    store.write(lambda rows: stored_secrets.end_late_secrets(rows, late_sessions))
     cache.clear()
     store.checkpoint(truncate=True)
     return {"sessions": len(late_sessions), "fixed": fixed, "took_s": seconds_since(began)}
@@ -218,7 +219,7 @@ def remove_late_secrets(context: Context, _: Task) -> Work:
 KEEP_DAYS = 7
 
 
-def list_secret_warnings(secrets: found_secrets.FoundSecrets | None) -> list[str]:
+def list_secret_warnings(secrets: stored_secrets.FoundSecrets | None) -> list[str]:
     """Returns the warning in `csmd status` about findings of newer rules."""
     if secrets is None:
         return []

@@ -29,11 +29,11 @@ from csmd.store import (
     client_versions,
     compactions,
     files,
-    found_secrets,
     keys,
     receipts,
     sessions,
     speaker_reviews,
+    stored_secrets,
     text_retention,
     turns,
     vectors,
@@ -140,7 +140,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
             *([] if disk_state else [f"{path_read[0]}: its file system does not answer (`df` shows which one hangs)"]),
             *list_retention_warnings(rows, config.settings),
             *assistants_in_use.list_client_warnings(clients, config),
-            *secret_scan.list_secret_warnings(found_secrets.found_secrets(rows)),
+            *secret_scan.list_secret_warnings(stored_secrets.found_secrets(rows)),
         ],
     }  # fmt: skip
 

@@ -27,8 +27,8 @@ from csmd.extraction import statements
 from csmd.memory_export import export_file, record_schema
 from csmd.paths import is_file
 from csmd.recall import threads
-from csmd.store import activity, exports, files, found_secrets, late_secrets, tombstones, vectors
-from csmd.store.found_secrets import FoundSecrets
+from csmd.store import activity, exports, files, stored_secrets, tombstones, vectors
+from csmd.store.stored_secrets import FoundSecrets
 from csmd.text import tokens
 
 #: How long a task works before others have their turn.
@@ -105,13 +105,13 @@ class Tasks:
             raise StoreError(self._latest_order.error)  # for status: no client waits for it
         if store.commits != self._commits:
             self._commits = store.commits
-            self._secrets = store.read(found_secrets.found_secrets)
-            self._late_secrets = store.read(late_secrets.sessions_with_late_secrets)
-            scanned_rules = store.read(found_secrets.rules_of_latest_scan)
+            self._secrets = store.read(stored_secrets.found_secrets)
+            self._late_secrets = store.read(stored_secrets.sessions_with_late_secrets)
+            scanned_rules = store.read(stored_secrets.rules_of_latest_scan)
             self._is_scanned = scanned_rules == tokens.keyed_hash(context.rules, store.hash_key)
             context.withholds = not self._is_scanned or self._secrets is not None
         secrets = self._secrets
-        if not self._is_scanned and not store.read(found_secrets.holds_text):
+        if not self._is_scanned and not store.read(stored_secrets.holds_text):
             secret_scan.record_scan(context, {}, {})
         elif not self._is_scanned:
             self._order(Task(kind="scan", is_own=True))
@@ -145,7 +145,7 @@ class Tasks:
         result = (yield from import_task.import_memories(context, task)) if task.kind == "import" else None
         if result is None:
             result, paths = yield from import_task.read_transcripts(context, task)
-        if context.store.read(late_secrets.sessions_with_late_secrets):
+        if context.store.read(stored_secrets.sessions_with_late_secrets):
             yield from secret_scan.remove_late_secrets(context, task)
         self._instructions.sweep()
         # A sync has read every transcript by now; an import has read only files elsewhere.

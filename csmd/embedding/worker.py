@@ -86,16 +86,16 @@ def unpack_texts(body: bytes) -> list[str]:
     texts: list[str] = []
     try:
         (count,) = SIZE.unpack_from(body)
-        at = SIZE.size
+        offset = SIZE.size
         for _ in range(count):
-            (size,) = SIZE.unpack_from(body, at)
-            at += SIZE.size
-            texts.append(str(body[at : at + size], "utf-8"))
-            at += size
+            (size,) = SIZE.unpack_from(body, offset)
+            offset += SIZE.size
+            texts.append(str(body[offset : offset + size], "utf-8"))
+            offset += size
     except (struct.error, UnicodeDecodeError) as error:
         raise BadInput(f"a request that is not a list of texts: {error}") from error
-    if at != len(body):
-        raise BadInput(f"a request of {len(body)} bytes whose texts take {at}")
+    if offset != len(body):
+        raise BadInput(f"a request of {len(body)} bytes whose texts take {offset}")
     return texts
 
 
@@ -109,7 +109,8 @@ def batches(lengths: Sequence[int], *, texts: int, chars: int) -> Iterator[list[
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if group and (len(group) == texts or total + lengths[index] > chars):
             yield group
-            group, total = [], 0
+            group = []
+            total = 0
         group.append(index)
         total += lengths[index]
     if group:
@@ -156,7 +157,7 @@ def _encode_all(texts: list[str], encode: Encoder, passes: int) -> bytes:
     with ThreadPoolExecutor(passes) as pool:  # a pass computes without the interpreter's lock
         for group in together:
             # Each gets short and long texts, so that all end at about the same time.
-            list(pool.map(encode_group, [part for part in (group[at::passes] for at in range(passes)) if part]))
+            list(pool.map(encode_group, [part for part in (group[first::passes] for first in range(passes)) if part]))
     return b"".join(vectors)
 
 
@@ -231,7 +232,8 @@ def refuse_network() -> None:
 
 def _serve_model(model_dir: Path, idle_s: float) -> int:
     # Frames have descriptors of their own: what a library prints goes to stderr, and its stdin is empty.
-    source, sink = os.dup(0), os.dup(1)
+    source = os.dup(0)
+    sink = os.dup(1)
     os.dup2(2, 1)
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)

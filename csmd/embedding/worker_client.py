@@ -43,7 +43,8 @@ class _Worker:
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+        pipe = subprocess.PIPE
+        nothing = subprocess.DEVNULL
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing, bufsize=0, env=environment)
         assert self.process.stdin is not None and self.process.stdout is not None
         self._requests = self.process.stdin

@@ -324,7 +324,7 @@ def _observe(store: Store, session: SessionBehind) -> int:
             rows, tokens.keyed_hash(name_of_transcript(session.path), store.hash_key)
         )
         after = max(0, session.position - WINDOW_TURNS)
-        return packet_rows.turns_for_packets(rows, session.session_seq, after=after, upto=upto), upto, noted
+        return packet_rows.turns_for_packets(rows, session.session_seq, after=after, until=upto), upto, noted
 
     turns, upto, noted = store.read(read_heard)
     if upto <= session.position:

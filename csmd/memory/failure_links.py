@@ -107,7 +107,7 @@ class _Observation(NamedTuple):
 def _find_observations(rows: Rows, session: SessionBehind) -> list[_Observation]:
     """Finds failures and successes in a session's new turns; on a reader, because outputs are long."""
     start = max(0, session.position - failure_link_rows.MAX_CALL_DISTANCE)
-    around = failure_link_rows.read_turns(rows, session.session_seq, after=start, upto=session.turns)
+    around = failure_link_rows.read_turns(rows, session.session_seq, after=start, until=session.turns)
     calls = {turn.tool_id: turn for turn in around if turn.kind == "tool_call" and turn.tool_id}
     observations: list[_Observation] = []
     for turn in around:
@@ -153,7 +153,7 @@ def _store_fixes(rows: Rows, session: SessionBehind, call: TranscriptTurn, turn:
         if failures.last_fix_ordinal(rows, session.session_seq, error) > failure.ordinal:
             continue
         start = max(0, failure.ordinal - failure_link_rows.MAX_CALL_DISTANCE)
-        around = failure_link_rows.read_turns(rows, session.session_seq, after=start, upto=session.turns)
+        around = failure_link_rows.read_turns(rows, session.session_seq, after=start, until=session.turns)
         before, now = _find_scope(around, failure), shell_commands.find_arguments(line, failure.command)
         # A run on a part of the failed files proves no fix.
         if not now <= before or not shell_commands.shows_mended(failure.command, same=now == before):
@@ -242,7 +242,7 @@ def _relate(store: Store, session_seq: int, session_id: str, *, until_ordinal: i
 def _find_relations(
     rows: Rows, session_seq: int, session_id: str, *, until_ordinal: int, key: bytes
 ) -> SessionFindings:
-    turns = failure_link_rows.read_turns(rows, session_seq, after=0, upto=until_ordinal, spoken=True)
+    turns = failure_link_rows.read_turns(rows, session_seq, after=0, until=until_ordinal, spoken=True)
     stated = failure_link_rows.list_stated_memories(rows, session_seq, session_id)
     stated = [memory for memory in stated if memory.ordinal <= until_ordinal]
     return SessionFindings(

@@ -51,7 +51,7 @@ class OpenMatter(NamedTuple):
 
 def read_goals(rows: Rows, projects: Sequence[int] | None) -> list[OpenMatter]:
     """Returns the open goals of some projects (None: of all), the latest first."""
-    return [_to_matter("goal", goal) for goal in goals.list_goals(rows, projects=projects, done=False)]
+    return [_to_matter("goal", goal) for goal in goals.list_goals(rows, projects=projects, with_done=False)]
 
 
 def read_promises(rows: Rows, projects: Sequence[int] | None) -> list[OpenMatter]:

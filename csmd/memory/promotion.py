@@ -173,7 +173,7 @@ def _replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: in
         elif stored.status != "dropped":
             _renew_candidate(rows, stored, candidate, key=key, now=now)
     for candidate in remaining.values():
-        candidate_id = candidates.candidate_id(candidate.kind, project, candidate.fingerprint, "")
+        candidate_id = candidates.make_candidate_id(candidate.kind, project, candidate.fingerprint, "")
         candidates.put_candidate(rows, replace(candidate, id=candidate_id))
 
 

@@ -122,7 +122,7 @@ def _update_warnings(store: Store, now: str) -> int:
                 stored = waiting.pop(warning.fingerprint, None)
                 if stored and stored.text == warning.text and {*warning.evidence} <= {*stored.evidence}:
                     continue  # the same warning waits already
-                candidate_id = candidates.candidate_id(warning.kind, project, warning.fingerprint, now)
+                candidate_id = candidates.make_candidate_id(warning.kind, project, warning.fingerprint, now)
                 candidates.put_candidate(rows, replace(warning, id=candidate_id))
             for outdated in waiting.values():
                 candidates.set_status(rows, outdated, "done", now=now)

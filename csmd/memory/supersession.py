@@ -99,7 +99,7 @@ def ask_which_holds(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: 
     source = new.provenance[0]
     evidence = Evidence(uuid=source.uuid, session_id=source.session_id, at=source.at, against=True)
     question = Candidate(
-        id=candidates.candidate_id("stale", old.project_seq, fingerprint, at), kind="stale", source=SOURCE,
+        id=candidates.make_candidate_id("stale", old.project_seq, fingerprint, at), kind="stale", source=SOURCE,
         project_seq=old.project_seq, fingerprint=fingerprint, text=f"{quote(old)} or {quote(new)}", reason=reason,
         confidence=sure, gate=old.gate, category=old.category, created_at=at, updated_at=at, status="needs_review",
         memory_ids=(old.id, new.id), evidence=(evidence,),

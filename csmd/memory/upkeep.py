@@ -90,10 +90,10 @@ def to_candidate(finding: Finding, *, now: str) -> Candidate:
 def enqueue(rows: Rows, plan: Queueing, *, now: str) -> None:
     """Changes the queue as planned, but adds no candidate that quotes a memory changed or purged since."""
     for candidate in plan.put:
-        quoted = [memories.by_id(rows, candidate_id) for candidate_id in candidate.memory_ids]
+        quoted = [memories.by_id(rows, memory_id) for memory_id in candidate.memory_ids]
         if all(memory is not None and quote(memory) in candidate.text for memory in quoted):
             project, _, fingerprint = key_of(candidate)
-            candidate_id = candidates.candidate_id(candidate.kind, project, fingerprint, candidate.created_at)
+            candidate_id = candidates.make_candidate_id(candidate.kind, project, fingerprint, candidate.created_at)
             candidates.put_candidate(rows, replace(candidate, id=candidate_id))
     _settle(rows, plan.settle, now=now)
 

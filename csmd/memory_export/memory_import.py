@@ -122,7 +122,7 @@ class _Import:
         """Returns the row key of a record's project; counts it in `placed` if its directory differs."""
         if origin:
             origin = {**origin, "remote": normalise_remote(origin["remote"])}
-        here, project = self.here, exports.ensure_project(rows, origin, now=self.now, here=self.here)
+        here, project = self.here, exports.ensure_project(rows, origin, now=self.now, own_project=self.here)
         if origin and origin["kind"] != workspaces.WORKSPACE_KIND:
             root, is_gone = workspaces.root_of(rows, project), files.is_missing(origin["root"])
             if is_gone or (here is not None and here.remote == origin["remote"] != "" and here.root != root):

@@ -19,9 +19,9 @@ from itertools import pairwise
 
 from csmd.errors import BadInput
 
-#: Repositions purged text.
+#: Replaces purged text.
 PURGED = "[purged]"
-#: Precedes the keyed hash that repositions a name (a path, a project's key).
+#: Precedes the keyed hash that replaces a name (a path, a project's key).
 HASHED_NAME_PREFIX = "purged:"
 #: Fewest letters and digits of a purged text: a shorter one would match too much.
 MIN_PURGED_CHARACTERS = 4
@@ -80,10 +80,10 @@ def _fold_with_positions(text: str) -> tuple[str, Sequence[int]]:
         return text.lower(), range(len(text) + 1)
     pieces: list[str] = []
     positions: list[int] = []
-    for at, char in enumerate(text):
+    for index, char in enumerate(text):
         folded = _FOLDING[ord(char)]
         pieces.append(folded)
-        positions.extend([at] * len(folded))
+        positions.extend([index] * len(folded))
     positions.append(len(text))
     return "".join(pieces), positions
 
@@ -109,7 +109,7 @@ def split_words(text: str) -> list[str]:
 
 
 def check_text(text: str) -> str:
-    """Returns a text to purge; BadInput for one that would match too much."""
+    """Returns a text to purge; raises BadInput if it would match too much."""
     tokens = split_words(text)
     if sum(map(len, tokens)) < MIN_PURGED_CHARACTERS or tokens == ["purged"]:
         raise BadInput(
@@ -173,10 +173,10 @@ class Marks:
         for number, word in enumerate(tokens):
             if word not in anchors:
                 continue
-            for (at, size), hashes in self._wanted[_hash_anchor(word, self._key)].items():
-                window = tokens[number - at : number - at + size] if at <= number else []
+            for (offset, size), hashes in self._wanted[_hash_anchor(word, self._key)].items():
+                window = tokens[number - offset : number - offset + size] if offset <= number else []
                 if len(window) == size and _hash_words(window, self._key) in hashes:
-                    hits.append((number - at, number - at + size - 1))
+                    hits.append((number - offset, number - offset + size - 1))
         if not hits:
             return []
         spans = [token.span() for token in _word_pattern(reading).finditer(reading)]
@@ -204,11 +204,11 @@ def replace_spans(text: str, spans: Sequence[Span], *, placeholder: str = PURGED
     if not spans:
         return text, 0
     pieces: list[str] = []
-    at = 0
+    position = 0
     for start, end in spans:
-        pieces += [text[at:start], placeholder]
-        at = end
-    return "".join(pieces) + text[at:], len(spans)
+        pieces += [text[position:start], placeholder]
+        position = end
+    return "".join(pieces) + text[position:], len(spans)
 
 
 class Needle:
@@ -257,12 +257,12 @@ def _end_position(positions: Sequence[int], end: int) -> int:
 
 def _merge_spans(spans: Iterable[Span], text: str) -> list[Span]:
     """Returns spans in order, overlapping ones merged, without those that are the mark of a purged text."""
-    kept: list[Span] = []
+    merged: list[Span] = []
     for start, end in sorted(set(spans)):
         if text[max(0, start - 1) : end + 1] == PURGED:
             continue
-        if kept and start < kept[-1][1]:
-            kept[-1] = (kept[-1][0], max(end, kept[-1][1]))
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
-            kept.append((start, end))
-    return kept
+            merged.append((start, end))
+    return merged

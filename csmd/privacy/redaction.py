@@ -65,6 +65,8 @@ MAX_ROWS = 100
 MAX_ROW_CHARACTERS = 1000
 #: The modules that decide what is a secret.
 _SOURCES = ("redaction.py", "secret_rules.py", "secret_shapes.py", "secret_words.py")
+#: Literals of rules that name a secret.
+_SECRET_NAME = re.compile(r"passw|passphrase|secret|token|key|pw|auth|\A[a-z0-9]{2,}_\Z")
 
 
 class Span(NamedTuple):
@@ -98,10 +100,6 @@ class LiteralRule(NamedTuple):
     rule: int
     literal: str
     match: Callable[[str, int], object] | None
-
-
-#: Literals of rules that name a secret.
-_SECRET_NAME = re.compile(r"passw|passphrase|secret|token|key|pw|auth|\A[a-z0-9]{2,}_\Z")
 
 
 def _build_automaton(rules: Sequence[Rule]) -> ahocorasick.Automaton:
@@ -208,7 +206,8 @@ def _find_spans(text: str) -> tuple[list[Span], list[int]]:
     if _chosen is not None:
         spans += [Span(*word.span(), -1, "chosen-word") for word in _chosen.finditer(text) if word.group(1)]
     read_to = [0] * len(RULES)  # no rule reads a position twice
-    line, line_end = "", 0
+    line = ""
+    line_end = 0
     met_needs: dict[str, bool] = {}  # for the part of a line that rules starting before `line_end` read
     for last, (length, by_need, is_name) in _LITERALS.iter(_fold_case(text)):
         start = last + 1 - length
@@ -243,8 +242,8 @@ def _fold_case(text: str) -> str:
 def _apply_rule(rule: Rule, number: int, text: str, start: int, spans: list[Span]) -> int:
     """Tries a rule at its literal's `start`, adds to `spans`, and returns the end of the text that it has read."""
 
-    def add(places: Iterable[tuple[int, int]]) -> None:
-        spans.extend(Span(*place, number, rule.kind) for place in places)
+    def add(new_spans: Iterable[tuple[int, int]]) -> None:
+        spans.extend(Span(*span, number, rule.kind) for span in new_spans)
 
     if rule.paired:
         add(_find_tagged_spans(rule, text))
@@ -276,21 +275,22 @@ def _apply_rule(rule: Rule, number: int, text: str, start: int, spans: list[Span
 def _find_joined_spans(text: str, names: Sequence[int]) -> list[Span]:
     """Returns the spans of secrets written in pieces after a word that names them; `names` are these words' ends."""
     spans: list[Span] = []
-    at = 0
+    last_end = 0
     for begin in names:
-        joint = _JOINT.search(text, begin, begin + FIRST_JOINT_CHARACTERS) if begin >= at else None
+        joint = _JOINT.search(text, begin, begin + FIRST_JOINT_CHARACTERS) if begin >= last_end else None
         if joint is None:
             continue
         begin = max(0, begin - MAX_NAME_CHARACTERS)
-        pieces, places = list[str](), list[int]()
+        pieces = list[str]()
+        positions = list[int]()
         for other in _JOINT.finditer(text, joint.start(), joint.end() + JOINT_CHARACTERS):
             pieces.append(text[begin : other.start()])
-            places += range(begin, other.start())
-            begin = at = other.end()
-        places += range(begin, min(at + FIRST_JOINT_CHARACTERS, len(text)))
-        joined = "".join([*pieces, text[begin : at + FIRST_JOINT_CHARACTERS]])
+            positions += range(begin, other.start())
+            begin = last_end = other.end()
+        positions += range(begin, min(last_end + FIRST_JOINT_CHARACTERS, len(text)))
+        joined = "".join([*pieces, text[begin : last_end + FIRST_JOINT_CHARACTERS]])
         for span in _find_spans(joined)[0]:
-            start, end = places[span.start], places[span.end - 1] + 1
+            start, end = positions[span.start], positions[span.end - 1] + 1
             if span.end - span.start != end - start:  # it contains a joint
                 spans.append(span._replace(start=start, end=end))
     return spans
@@ -319,7 +319,7 @@ def _remove_pieces(text: str, secrets: set[str], counts: Counter[str]) -> str:
 
 
 def _is_cut(text: str, start: int, end: int, secret: str) -> bool:
-    """Whether a piece of a secret was cut within a word: the word goes on in the secret, and not in the text."""
+    """Whether a piece of a secret was cut within a word: the word continues in the secret and not in the text."""
     piece, length = text[start:end], end - start
     if not (has_digit(piece) or is_unusual(piece)):
         return False
@@ -407,14 +407,14 @@ def _replace_spans(text: str, spans: list[Span], counts: Counter[str]) -> str:
         first_rule = min(last, span, key=lambda span: span.rule)
         merged[-1] = first_rule._replace(start=last.start, end=max(last.end, span.end))
     pieces: list[str] = []
-    at = 0
+    position = 0
     for span in merged:
-        pieces += [text[at : span.start], f"{_MARK}{span.kind}]"]
+        pieces += [text[position : span.start], f"{_MARK}{span.kind}]"]
         counts[span.kind] += 1
         if isinstance(counts, RedactionCounts) and span.rule >= 0:
             counts.keep_secret(text[span.start : span.end])
-        at = span.end
-    return "".join(pieces) + text[at:]
+        position = span.end
+    return "".join(pieces) + text[position:]
 
 
 def redact_tree(value: Any, counts: Counter[str], *, key: str = "") -> Any:

@@ -22,6 +22,38 @@ from csmd.privacy.secret_words import (
 RULE_FLAGS = ("paired", "behind", "column", "words", "tail")
 #: All options that are flags: those of the rule, and those of its pattern (ignore case; let a dot match a newline).
 FLAGS = (*RULE_FLAGS, "i", "s")
+_DIGIT_OR_SIGN = r"0-9\u00b2\u00b3\u00b9!@$%^&*"
+_CAPITAL = r"A-Z\u00c0-\u00de\u0100-\u024f\u0370-\u03ab\u0400-\u042f\u0460-\u052f"
+_OF_WORD = r"!#$%&*+./0-9:=?@A-Z^_a-z~\u00a1-\u024f\u0370-\u052f-"
+_ODD = re.compile(rf"[{_DIGIT_OR_SIGN}{_CAPITAL}](?:(?<=[{_DIGIT_OR_SIGN}])|(?<=[{_OF_WORD}].))")
+_ODD_WORD = re.compile(
+    rf"(?<![{_OF_WORD}])(?=[{_OF_WORD}]{{6}})[{_OF_WORD}]*?"
+    rf"(?:[0-9\u00b2\u00b3\u00b9]|(?<=[A-Za-z])[!@$%^&*](?=[A-Za-z])|(?<=[{_OF_WORD}])[{_CAPITAL}])"
+)
+_LONG = re.compile(r"[A-Za-z0-9_\-+/=.~]{16}")
+_TWO_GROUPS = re.compile(
+    f"[ -](?:{'|'.join(f'[A-Za-z0-9]{{{size}}}[ -][A-Za-z0-9]{{{size}}}[ -]' for size in range(4, 9))})"
+)
+_THREE_GROUPS = re.compile(
+    f"(?<![A-Za-z0-9])(?:{'|'.join(f'(?:[A-Za-z0-9]{{{size}}}[ -]){{3}}[A-Za-z0-9]{{4}}' for size in range(4, 9))})"
+)
+_LETTER_GROUPS = re.compile(r"[ -][A-Za-z]{4}[ -][A-Za-z]{4}[ -][A-Za-z]{4}|[A-Z]{4}[ -][A-Z]{4,8}[ -][A-Z]{4}")
+#: Kinds of replacement outside of the table: by the name of a field, or because the user chose the word.
+OTHER_KINDS: tuple[str, ...] = ("secret-field", "chosen-word")
+#: A field of this name (lower case, words joined by `_`) contains a secret whatever its value looks like.
+SECRET_KEY = re.compile(
+    r"(?:^|_)(?:password|passwd|passphrase|secret|secret_?key|api_?key|access_?token|refresh_?token|auth_?token|"
+    r"id_?token|session_?token|bot_?token|private_?key|client_?key_?data|credentials?|authorization|set_?cookie|cookie|"
+    r"connection_?string|account_?key|seed_?phrase|mnemonic)$"
+)
+#: A field of this name contains a secret if its value also looks like one.
+MAYBE_SECRET_KEY = re.compile(r"(?:^|_)(?:token|pwd|pass|passcode|sas)$")
+#: Values of secret fields that are no secret: nothing, a placeholder, the name of a type.
+HARMLESS_VALUE = re.compile(
+    r"|true|false|null|none|\*+|x{3,}|<[^>]*>|\$\{?\w+\}?|\{\{?[^{}]*\}?\}|\[redacted:[a-z-]+\]|"
+    r"str|string|text|number|int|integer|bool|boolean|object|array|any|unknown|optional|required|yes|no",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,22 +119,6 @@ TESTS: dict[str, Callable[[str], bool]] = {
 
 # Some rules need a property of the line, tested once before any of them is tried. Each test begins with something rare
 # in ordinary text, so that most lines fail it fast.
-_DIGIT_OR_SIGN = r"0-9\u00b2\u00b3\u00b9!@$%^&*"
-_CAPITAL = r"A-Z\u00c0-\u00de\u0100-\u024f\u0370-\u03ab\u0400-\u042f\u0460-\u052f"
-_OF_WORD = r"!#$%&*+./0-9:=?@A-Z^_a-z~\u00a1-\u024f\u0370-\u052f-"
-_ODD = re.compile(rf"[{_DIGIT_OR_SIGN}{_CAPITAL}](?:(?<=[{_DIGIT_OR_SIGN}])|(?<=[{_OF_WORD}].))")
-_ODD_WORD = re.compile(
-    rf"(?<![{_OF_WORD}])(?=[{_OF_WORD}]{{6}})[{_OF_WORD}]*?"
-    rf"(?:[0-9\u00b2\u00b3\u00b9]|(?<=[A-Za-z])[!@$%^&*](?=[A-Za-z])|(?<=[{_OF_WORD}])[{_CAPITAL}])"
-)
-_LONG = re.compile(r"[A-Za-z0-9_\-+/=.~]{16}")
-_TWO_GROUPS = re.compile(
-    f"[ -](?:{'|'.join(f'[A-Za-z0-9]{{{size}}}[ -][A-Za-z0-9]{{{size}}}[ -]' for size in range(4, 9))})"
-)
-_THREE_GROUPS = re.compile(
-    f"(?<![A-Za-z0-9])(?:{'|'.join(f'(?:[A-Za-z0-9]{{{size}}}[ -]){{3}}[A-Za-z0-9]{{4}}' for size in range(4, 9))})"
-)
-_LETTER_GROUPS = re.compile(r"[ -][A-Za-z]{4}[ -][A-Za-z]{4}[ -][A-Za-z]{4}|[A-Z]{4}[ -][A-Z]{4,8}[ -][A-Z]{4}")
 _PARTS = re.compile(PATTERNS["PARTS"], re.IGNORECASE)
 NEEDS: dict[str, Callable[[str], object]] = {
     "odd": lambda line: _ODD.search(line) and _ODD_WORD.search(line),
@@ -154,21 +170,3 @@ def _parse_rule(head: str, literals: str, pattern: str) -> Rule:
 
 
 RULES = read_rules(data.lines("secret_rules.txt"))
-
-#: Kinds of replacement outside of the table: by the name of a field, or because the user chose the word.
-OTHER_KINDS: tuple[str, ...] = ("secret-field", "chosen-word")
-
-#: A field of this name (lower case, words joined by `_`) contains a secret whatever its value looks like.
-SECRET_KEY = re.compile(
-    r"(?:^|_)(?:password|passwd|passphrase|secret|secret_?key|api_?key|access_?token|refresh_?token|auth_?token|"
-    r"id_?token|session_?token|bot_?token|private_?key|client_?key_?data|credentials?|authorization|set_?cookie|cookie|"
-    r"connection_?string|account_?key|seed_?phrase|mnemonic)$"
-)
-#: A field of this name contains a secret if its value also looks like one.
-MAYBE_SECRET_KEY = re.compile(r"(?:^|_)(?:token|pwd|pass|passcode|sas)$")
-#: Values of secret fields that are no secret: nothing, a placeholder, the name of a type.
-HARMLESS_VALUE = re.compile(
-    r"|true|false|null|none|\*+|x{3,}|<[^>]*>|\$\{?\w+\}?|\{\{?[^{}]*\}?\}|\[redacted:[a-z-]+\]|"
-    r"str|string|text|number|int|integer|bool|boolean|object|array|any|unknown|optional|required|yes|no",
-    re.IGNORECASE,
-)

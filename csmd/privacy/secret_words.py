@@ -39,6 +39,21 @@ _FILE_ENDINGS = frozenset(
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{5,40}")
 #: Words about passwords in these scripts.
 _UNSPACED_TALK = frozenset(word for word in PASSWORD_TALK if word > "\u3040")
+#: Names of letters, digits and signs.
+CHARACTER_NAMES = _WORDS["spelt"]
+#: Character names that are also common words in a sentence.
+_AMBIGUOUS_NAMES = frozenset(
+    "a i e o y to on en et at ti ni is two space mark case big small new point un une um uma one once due as".split()
+)
+_LINE_WORD = re.compile("[A-Za-z0-9\u00c0-\u024f\u0400-\u04ff]+")
+#: The words of character names, and single letters and digits.
+_NAME_WORDS = frozenset(
+    [*(word for name in CHARACTER_NAMES for word in _LINE_WORD.findall(name)), *string.ascii_lowercase, *string.digits]
+    + [f"{number:02}" for number in range(100)]
+)
+_CLEAR_WORDS = _NAME_WORDS - _AMBIGUOUS_NAMES
+#: Most words from the first to the third of three character names that spell something.
+MAX_DISTANCE = 6
 
 
 def is_common(word: str) -> bool:
@@ -111,29 +126,13 @@ def is_unquoted_passphrase(secret: str) -> bool:
 
 # --- secrets that are spelled letter by letter
 
-#: Names of letters, digits and signs.
-CHARACTER_NAMES = _WORDS["spelt"]
-#: Character names that are also common words in a sentence.
-_AMBIGUOUS_NAMES = frozenset(
-    "a i e o y to on en et at ti ni is two space mark case big small new point un une um uma one once due as".split()
-)
-_LINE_WORD = re.compile("[A-Za-z0-9\u00c0-\u024f\u0400-\u04ff]+")
-#: The words of character names, and single letters and digits.
-_NAME_WORDS = frozenset(
-    [*(word for name in CHARACTER_NAMES for word in _LINE_WORD.findall(name)), *string.ascii_lowercase, *string.digits]
-    + [f"{number:02}" for number in range(100)]
-)
-_CLEAR_WORDS = _NAME_WORDS - _AMBIGUOUS_NAMES
-#: Most words from the first to the third of three character names that spell something.
-MAX_DISTANCE = 6
-
 
 def may_be_spelled_out(line: str) -> bool:
     """Whether a line contains three character names close together."""
     words = _LINE_WORD.findall(line.lower())
     if _CLEAR_WORDS.isdisjoint(words):
         return False
-    names = [(at, word) for at, word in enumerate(words) if word in _NAME_WORDS]
+    names = [(index, word) for index, word in enumerate(words) if word in _NAME_WORDS]
     for (first, name), (_, second), (last, third) in zip(names, names[1:], names[2:], strict=False):
         is_clear = not _AMBIGUOUS_NAMES.issuperset((name, second, third)) or len(name + second + third) == 3
         if last - first <= MAX_DISTANCE and is_clear:

@@ -478,8 +478,8 @@ def make_checkpoint(
     if checkpoint is None:
         return None
     upto = checkpoint.upto
-    turns = [Captured(*row) for row in checkpoints.read_last_turns(rows, about.session_seq, upto=upto)]
-    has_later_turns = bool(before) or checkpoints.count_turns_after(rows, about.session_seq, upto=upto) > 0
+    turns = [Captured(*row) for row in checkpoints.read_last_turns(rows, about.session_seq, until=upto)]
+    has_later_turns = bool(before) or checkpoints.count_turns_after(rows, about.session_seq, until_ordinal=upto) > 0
     is_complete = has_later_turns and (about.distilled >= upto or not distilling)
     captures = capture_turns([turn for turn in turns if turn.text != PURGED])
     return checkpoint._replace(captures=captures, awaits="" if is_complete else about.state)
@@ -545,7 +545,9 @@ def _find_checkpoint(rows: Rows, event: Event, project: int, key: bytes) -> Rest
     if about is None:
         return None
     row = checkpoints.find_latest(rows, event.session_id)
-    behind = checkpoints.count_turns_after(rows, about.session_seq, upto=row.upto if row else 0, until=event.at)
+    behind = checkpoints.count_turns_after(
+        rows, about.session_seq, until_ordinal=row.upto if row else 0, until=event.at
+    )
     if behind and about.turns <= MAX_READ_TURNS:
         checkpoint = make_checkpoint(rows, about, until=event.at, key=key)
         if checkpoint is None:

@@ -204,7 +204,7 @@ def weigh_terms(rows: Rows, query: Query, degraded: list[str]) -> SearchTerms:
     try:
         # No deadline of its own, which takes a thread: each count stops at MAX_COUNTED_ROWS.
         for term in counts:
-            counts[term] = fulltext.count_rows_with(rows, "passage", term, most=MAX_COUNTED_ROWS)
+            counts[term] = fulltext.count_rows_with(rows, "passage", term, limit=MAX_COUNTED_ROWS)
     except DeadlineExceeded:
         degraded.append("words: counting stopped at the deadline of the read")
     return SearchTerms(
@@ -305,7 +305,7 @@ def _read_contexts(
     sessions = {origins[seq][1] for seq in read}
     shared = {seq: ranking.shared_rarity(passage.text, terms) for seq, passage in read.items()}
     in_sessions = {seq: origin for seq, origin in origins.items() if origin[1] in sessions}
-    lengths = passages.passage_lengths(rows, sessions, most=ranking.BEST_OF_SESSION)
+    lengths = passages.passage_lengths(rows, sessions, limit=ranking.BEST_OF_SESSION)
     return _measure_contexts(Scores(shared, meaning), in_sessions, lengths)
 
 

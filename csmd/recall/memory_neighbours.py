@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from csmd.store import memory_graph
+from csmd.store import memory_links
 from csmd.store.sqlite import Rows
 
 #: Relationship -> its worth from the memory it begins at, and from the one it leads to. A replacement is nearly always
@@ -67,7 +67,7 @@ def find_neighbours(
 ) -> dict[int, list[Neighbour]]:
     """Maps each memory to its neighbours in `projects` (None: all), the nearest first."""
     edges: dict[int, list[Neighbour]] = {seq: [] for seq in memory_seqs}
-    for memory, other, relationship, weight, outwards in memory_graph.list_edges(rows, memory_seqs, projects=projects):
+    for memory, other, relationship, weight, outwards in memory_links.list_edges(rows, memory_seqs, projects=projects):
         outward_worth, inward_worth = LINK_WORTH.get(relationship, LINK_WORTH["relates_to"])
         edges[memory].append(Neighbour(other, relationship, weight * (outward_worth if outwards else inward_worth)))
     for memory, other, kind, members in _find_ties(rows, memory_seqs, projects):
@@ -85,6 +85,6 @@ def find_same_topic(rows: Rows, memory_seq: int, *, projects: Sequence[int] | No
 
 
 def _find_ties(rows: Rows, seqs: Sequence[int], projects: Sequence[int] | None) -> list[tuple[int, int, str, int]]:
-    return memory_graph.list_shared(
+    return memory_links.list_shared(
         rows, seqs, projects=projects, widest_topic=MAX_TOPIC_MEMORIES, widest_session=MAX_SESSION_MEMORIES
     )

@@ -324,7 +324,7 @@ def _measure_warmth(rows: Rows, hits: Sequence[ScoredStatement]) -> Warmth:
         sessions_heat[passage.session_seq] += heat
     warmest_sessions = sorted(sessions_heat, key=lambda session: (-sessions_heat[session], session))[:MAX_WARM_SESSIONS]
     heats = [(passage, heat) for passage, heat in heats if passage.session_seq in warmest_sessions]
-    following = search.turns_after(rows, sorted({passage.turn_seq for passage, _ in heats}), most=TURNS_AFTER)
+    following = search.turns_after(rows, sorted({passage.turn_seq for passage, _ in heats}), limit=TURNS_AFTER)
     turns: dict[int, float] = defaultdict(float)
     for passage, heat in heats:
         for step, turn in enumerate((passage.turn_seq, *following[passage.turn_seq])):
@@ -340,7 +340,7 @@ def _measure_warmth(rows: Rows, hits: Sequence[ScoredStatement]) -> Warmth:
         for end, probability in ends:
             end_turn, _ = reached[end]
             led[end_turn] = max(led[end_turn], probability * turns[turn_of[seq]])
-    following = search.turns_after(rows, sorted(led), most=len(END_HEAT_SHARES))
+    following = search.turns_after(rows, sorted(led), limit=len(END_HEAT_SHARES))
     for turn, heat in list(led.items()):
         for next_turn, share in zip(following[turn], END_HEAT_SHARES, strict=False):
             led[next_turn] = max(led[next_turn], share * heat)
@@ -599,7 +599,7 @@ def _count_prompts(rows: Rows, session_id: str) -> int:
     if not session_id:
         return 0
     return session_contents.count_prompts(
-        rows, session_id, since=session_context.context_since(rows, session_id), most=MAX_COUNTED_PROMPTS
+        rows, session_id, since=session_context.context_since(rows, session_id), limit=MAX_COUNTED_PROMPTS
     )
 
 

@@ -106,7 +106,7 @@ def step(store: Store, *, model: str | None) -> int:
     def save(rows: Rows) -> None:
         model_seq = _find_model(rows, model) or 0
         for older, newer, sure in links:
-            passages.link_passages(rows, older, newer, sure, most=MAX_LINKS)
+            passages.link_passages(rows, older, newer, sure, limit=MAX_LINKS)
         if not passages.mark_relinked(rows, model_seq, seqs):
             reached = max(seqs[-1], cursors.read_cursor(rows, STAGE, str(model_seq)))
             cursors.move_cursor(rows, STAGE, str(model_seq), reached)
@@ -157,7 +157,7 @@ def follow_threads(
     for step in range(MAX_STEPS):
         if unread := sorted({seq for reached in ends.values() for seq, _ in reached} - links.keys()):
             links |= {seq: [] for seq in unread}
-            later = passages.find_later(rows, unread, least=MIN_STORED, sure=SURE, most=MAX_FOLLOWED)
+            later = passages.find_later(rows, unread, min_weight=MIN_STORED, sure=SURE, limit=MAX_FOLLOWED)
             links |= {seq: _compete(of_passage) if rivals else of_passage for seq, of_passage in later.items()}
         further: dict[int, list[tuple[int, float]]] = {}
         for start, reached in ends.items():
@@ -182,7 +182,7 @@ def find_followers(rows: Rows, seqs: Sequence[int]) -> dict[int, set[int]]:
         if not (unread := sorted(set().union(*followers.values()) - links.keys())):
             break
         links |= {seq: [] for seq in unread}
-        links |= passages.find_later(rows, unread, least=SURE, sure=SURE, most=MAX_FOLLOWED)
+        links |= passages.find_later(rows, unread, min_weight=SURE, sure=SURE, limit=MAX_FOLLOWED)
         for following in followers.values():
             following |= {newer for seq in following for newer, _ in links[seq]}
     return {start: following - {start} for start, following in followers.items()}
@@ -251,7 +251,7 @@ class PairFinder:
     def _read_leads(self, seqs: Iterable[int]) -> dict[int, list[int]]:
         """Returns the passages right before each in its session, the nearest first."""
         return _fill(
-            self._lead, seqs, lambda missing: passages.passages_before(self._rows, missing, most=LEAD_PASSAGES)
+            self._lead, seqs, lambda missing: passages.passages_before(self._rows, missing, limit=LEAD_PASSAGES)
         )
 
     def _find_nearest(self, seq: int, project: int) -> dict[int, float]:
@@ -275,7 +275,7 @@ class PairFinder:
         words = {tokens.stem(word): word for word in search_terms.query_terms(text)}
 
         def count(stems: Sequence[str]) -> dict[str, float]:
-            count_rows = partial(fulltext.count_rows_with, self._rows, "passage", most=MAX_COUNTED_ROWS)
+            count_rows = partial(fulltext.count_rows_with, self._rows, "passage", limit=MAX_COUNTED_ROWS)
             return {stem: ranking.rarity(count_rows(words[stem]), self._total) for stem in stems}
 
         return _fill(self._rare, words, count)

@@ -6,6 +6,25 @@ from collections.abc import Iterable, Sequence
 
 from csmd.store.sqlite import Rows, live_bytes
 
+#: Name -> query of what `csmd status` counts.
+COUNT_QUERIES: Sequence[tuple[str, str]] = (
+    ("projects", "select count(*) from projects where seq > 0 and kind <> 'workspace' and merged_into = 0"),
+    ("sessions", "select count(*) from sessions where parent = '' and host <> 'probe'"),
+    ("agents", "select count(*) from sessions where parent <> ''"),
+    ("turns", "select count(*) - (select coalesce(sum(s.turns), 0) from sessions s where s.host = 'probe') from turns"),
+    ("provisional", "select count(*) from turns where source = 'hook' and provisional = 1"),
+    ("hook_only", "select count(*) from turns where source = 'hook' and provisional = 0"),
+    ("events", "select count(*) from events"),
+    ("statements", "select count(*) from statements"),
+    ("memories", "select count(*) from memories"),
+    ("vectors", "select count(*) from vectors"),
+    ("injections", "select count(*) from injections"),
+)
+#: Counts that triggers keep.
+TALLIED_COUNTS = frozenset({"turns", "events", "statements", "injections", "vectors"})
+#: Days of sizes that are kept.
+MAX_SIZE_DAYS = 60
+
 
 def increment_counters(rows: Rows, names: Iterable[tuple[str, int]]) -> None:
     """Adds to named counters (bad lines, redactions by kind, ...)."""
@@ -23,29 +42,9 @@ def counters(rows: Rows) -> dict[str, int]:
     return dict(rows.all("select name, value from counters order by name"))
 
 
-#: Name -> query of what `csmd status` counts.
-COUNT_QUERIES: Sequence[tuple[str, str]] = (
-    ("projects", "select count(*) from projects where seq > 0 and kind <> 'workspace' and merged_into = 0"),
-    ("sessions", "select count(*) from sessions where parent = '' and host <> 'probe'"),
-    ("agents", "select count(*) from sessions where parent <> ''"),
-    ("turns", "select count(*) - (select coalesce(sum(s.turns), 0) from sessions s where s.host = 'probe') from turns"),
-    ("provisional", "select count(*) from turns where source = 'hook' and provisional = 1"),
-    ("hook_only", "select count(*) from turns where source = 'hook' and provisional = 0"),
-    ("events", "select count(*) from events"),
-    ("statements", "select count(*) from statements"),
-    ("memories", "select count(*) from memories"),
-    ("vectors", "select count(*) from vectors"),
-    ("injections", "select count(*) from injections"),
-)
-
-
 def counts(rows: Rows) -> dict[str, int]:
     """Returns the number of rows of each kind."""
     return {name: rows.number(sql) for name, sql in COUNT_QUERIES}
-
-
-#: Counts that triggers keep.
-TALLIED_COUNTS = frozenset({"turns", "events", "statements", "injections", "vectors"})
 
 
 def tallied_counts(rows: Rows) -> dict[str, int]:
@@ -96,10 +95,6 @@ def project_counts(rows: Rows) -> list[tuple[int, str, str, int, int, str]]:
 def created_at(rows: Rows) -> str:
     """Returns when this database was created; "" if unknown."""
     return rows.text("select min(applied_at) from migrations")
-
-
-#: Days of sizes that are kept.
-MAX_SIZE_DAYS = 60
 
 
 def record_size(rows: Rows, day: str) -> bool:

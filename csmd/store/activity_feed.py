@@ -110,13 +110,14 @@ def read_feed(
 
     Of one session ("": all), at or after a time.
     """
-    source, order = _SOURCES[kind], "desc" if is_latest else "asc"
+    source = _SOURCES[kind]
+    order = "desc" if is_latest else "asc"
     sql = f"""select {source.key}, {source.at}, {source.session}, {source.content}
         from {source.tables} where {source.key} > :after and {in_keys(source.project, projects)} and (:session = ''
         or {source.session} = :session) and {source.at} >= :since order by {source.key} {order} limit :limit"""  # noqa: S608
     feed = [
-        as_value(FeedRow, (kind, key, at, root, ident, word, text, amounts))
-        for key, at, ident, root, word, text, *amounts in rows.all(
+        as_value(FeedRow, (kind, key, happened_at, root, session_id, word, text, amounts))
+        for key, happened_at, session_id, root, word, text, *amounts in rows.all(
             sql, after=after, limit=limit, session=session, since=since
         )
     ]

@@ -96,7 +96,7 @@ def ignore_progress(done: int, total: int) -> None:
 
 
 def make_backup(
-    database: Path, target: Path, *, stop: Callable[[], bool] = lambda: False, note: ReportProgress = ignore_progress, vfs: str = "",
+    database: Path, target: Path, *, stop: Callable[[], bool] = lambda: False, report_progress: ReportProgress = ignore_progress, vfs: str = "",
     rows: Rows | None = None,
 ) -> Copy:  # fmt: skip
     """Copies the database as it is now to `target`, which appears complete, private and checked.
@@ -111,17 +111,17 @@ def make_backup(
     temp = folder / f"{UNFINISHED}{os.urandom(6).hex()}"
     try:
         os.close(os.open(temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
-        expected = _copy(database, temp, stop, note, vfs, rows)
+        expected = _copy(database, temp, stop, report_progress, vfs, rows)
         actual = examine(temp, vfs=vfs)
         if actual != expected:
-            raise Damaged(f"the copy of {database} does not hold what it should", hint=REPAIR_HINT)
+            raise Damaged(f"the copy of {database} differs from the original", hint=REPAIR_HINT)
         files.flush_to_disk(temp)
         size = temp.stat().st_size
         temp.replace(target)
         files.flush_to_disk(folder)
     except OSError as error:
         raise StoreError(
-            f"{target}: {error.strerror or error}", hint="choose another place or free some space"
+            f"{target}: {error.strerror or error}", hint="choose another path or free some space"
         ) from error
     finally:
         _remove_temporary(temp)
@@ -129,7 +129,7 @@ def make_backup(
 
 
 def _copy(
-    database: Path, temp: Path, stop: Callable[[], bool], note: ReportProgress, vfs: str, rows: Rows | None
+    database: Path, temp: Path, stop: Callable[[], bool], report_progress: ReportProgress, vfs: str, rows: Rows | None
 ) -> dict[str, int]:
     """Copies page by page within one snapshot and returns the snapshot's row counts."""
     try:
@@ -145,9 +145,9 @@ def _copy(
             end.callback(backup.close, True)  # not as a context manager: apsw's raises if ending it fails
             while not backup.done:
                 if stop():
-                    raise StoreError("the daemon is stopping", hint="run it again when the daemon is up")
+                    raise StoreError("the daemon is stopping", hint="run it again when the daemon runs")
                 backup.step(PAGES_PER_STEP)
-                note(backup.page_count - backup.remaining, backup.page_count)
+                report_progress(backup.page_count - backup.remaining, backup.page_count)
             backup.finish()
             # One file: a write-ahead log next to a copy would get lost.
             copy.execute("pragma journal_mode = delete").fetchall()
@@ -170,7 +170,7 @@ def examine(path: Path, *, vfs: str = "") -> dict[str, int]:
         schema_migrations.find_pending(rows)
         wrong = [str(text) for (text,) in rows.all("pragma quick_check(1)") if text != "ok"]
         if wrong:
-            raise Damaged(f"{path} is damaged: {wrong[0]}", hint="try another backup: csmd backup list")
+            raise Damaged(f"{path} is damaged: {wrong[0]}", hint="try another backup: `csmd backup list` shows them")
         return activity.counts(rows)
 
 
@@ -179,11 +179,11 @@ def convert(source: Path, target: Path, *, encrypted: bool) -> None:
     os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     with open_rows(source, readonly=False, inspect_only=True) as rows:
         cipher.copy_into(rows.connection, target, encrypted=encrypted)
-        before = sqlite.row_counts(rows)
+        expected = sqlite.row_counts(rows)
     with open_rows(target, readonly=True) as rows:
         wrong = [text for (text,) in rows.all("pragma quick_check(1)") if text != "ok"]
-        if wrong or sqlite.row_counts(rows) != before:
-            raise StoreError(f"{source}: the copy does not hold what it should", hint="run `csmd repair`")
+        if wrong or sqlite.row_counts(rows) != expected:
+            raise StoreError(f"{source}: the copy differs from the original", hint="run `csmd repair`")
     files.flush_to_disk(target)
 
 
@@ -243,24 +243,24 @@ def refuse_lost_database(database: Path) -> None:
     log = database.with_name(f"{database.name}-wal")
     if list_backups(database) or (log.exists() and log.stat().st_size):
         state = "is empty" if database.exists() else "is gone"
-        raise Damaged(f"{database} {state}, and what lies beside it says that it was not", hint=REPAIR_HINT)
+        raise Damaged(f"{database} {state}, but its backups or its write-ahead log still exist", hint=REPAIR_HINT)
 
 
 def record_open_files(database: Path) -> None:
     """Records which file and log belong together, for `move_stale_log_aside`; replaces the earlier record."""
-    place = database.parent / OPEN_FILES_RECORD
+    record_path = database.parent / OPEN_FILES_RECORD
     if (inodes := _inodes(database)) is None:
-        place.unlink(missing_ok=True)
+        record_path.unlink(missing_ok=True)
     else:
-        files.write_atomic(place, wire.dumps(inodes).encode(), durable=False)
+        files.write_atomic(record_path, wire.dumps(inodes).encode(), durable=False)
 
 
 def record_rescue(database: Path, copy: Path) -> None:
     """Records where the copy of a database deleted while open will be, for `restore_rescued`."""
-    place = database.parent / OPEN_FILES_RECORD
-    files.make_private(place.parent)
-    noted = {**(files.read_json(place) or {}), "rescued": copy.name}
-    files.write_atomic(place, wire.dumps(noted).encode(), durable=False)
+    record_path = database.parent / OPEN_FILES_RECORD
+    files.make_private(record_path.parent)
+    record = {**(files.read_json(record_path) or {}), "rescued": copy.name}
+    files.write_atomic(record_path, wire.dumps(record).encode(), durable=False)
 
 
 def restore_rescued(database: Path) -> Path | None:
@@ -268,10 +268,10 @@ def restore_rescued(database: Path) -> Path | None:
 
     Defects of the copy are left to `csmd repair`. The copy stays among the backups.
     """
-    noted = files.read_json(database.parent / OPEN_FILES_RECORD) or {}
-    if "rescued" not in noted or database.exists():
+    record = files.read_json(database.parent / OPEN_FILES_RECORD) or {}
+    if "rescued" not in record or database.exists():
         return None
-    copy = backup_folder(database) / str(noted["rescued"])
+    copy = backup_folder(database) / str(record["rescued"])
     temp = database.with_name(f"{UNFINISHED}{os.urandom(6).hex()}")
     try:
         examine(copy)
@@ -291,8 +291,14 @@ def move_stale_log_aside(database: Path, *, now: str) -> Path | None:
 
     SQLite would apply it to the new database. A daemon that exits by itself leaves no log; a killed one does.
     """
-    noted, inodes = files.read_json(database.parent / OPEN_FILES_RECORD), _inodes(database)
-    if noted is None or inodes is None or noted.get("log") != inodes["log"] or noted["database"] == inodes["database"]:
+    record = files.read_json(database.parent / OPEN_FILES_RECORD)
+    inodes = _inodes(database)
+    if (
+        record is None
+        or inodes is None
+        or record.get("log") != inodes["log"]
+        or record["database"] == inodes["database"]
+    ):
         return None
     folder = files.make_private(database.parent / f"damaged-{_stamp(now)}")
     for suffix in DATABASE_SUFFIXES[1:]:
@@ -311,15 +317,16 @@ def _inodes(database: Path) -> dict[str, int] | None:
     return None
 
 
-def replace_database(new: Path, database: Path, aside: Path) -> None:
-    """Puts `new`, made in WORKSHOP, in the database's place; the old files are renamed to `aside` with their suffixes.
+def replace_database(new: Path, database: Path, old_copy: Path) -> None:
+    """Puts `new`, made in WORKSHOP, in the database's place; the old files are renamed to `old_copy` with their suffixes.
 
     Once READY_FILE is written, the next holder of the instance lock finishes the replacement.
     """
-    home, workshop = database.parent, database.parent / WORKSHOP
+    home = database.parent
+    workshop = database.parent / WORKSHOP
     for path in (new, new.parent, workshop, home):
         files.flush_to_disk(path)
-    names = {"new": str(new.relative_to(home)), "aside": str(aside.relative_to(home))}
+    names = {"new": str(new.relative_to(home)), "aside": str(old_copy.relative_to(home))}
     files.write_atomic(workshop / READY_FILE, wire.dumps(names).encode())
     files.flush_to_disk(workshop)
     finish_replacement(database)
@@ -332,17 +339,20 @@ def is_replacing(database: Path) -> bool:
 
 def finish_replacement(database: Path) -> None:
     """Finishes a replacement of the database, from whatever step a kill left it at, and removes the workshop."""
-    home, workshop = database.parent, database.parent / WORKSHOP
+    home = database.parent
+    workshop = database.parent / WORKSHOP
     names = files.read_json(workshop / READY_FILE)
     if names is not None and (new := home / str(names["new"])).exists():  # otherwise it is in its place already
-        aside = home / str(names["aside"])
-        for suffix in DATABASE_SUFFIXES:  # every old file: a new database must never meet another's log
-            old, target = database.with_name(database.name + suffix), aside.with_name(aside.name + suffix)
+        old_copy = home / str(names["aside"])
+        for suffix in DATABASE_SUFFIXES:  # every old file: a new database must never meet the log of another
+            old, target = database.with_name(database.name + suffix), old_copy.with_name(old_copy.name + suffix)
             if old.exists():
                 if target.exists():
-                    raise StoreError(f"{target} is where the old database is to go", hint=f"move {target} away")
+                    raise StoreError(
+                        f"{target} exists, and the old database is moved there", hint=f"move {target} away"
+                    )
                 old.replace(target)
-        files.flush_to_disk(aside.parent)
+        files.flush_to_disk(old_copy.parent)
         new.replace(database)
         files.flush_to_disk(home)
     shutil.rmtree(workshop, ignore_errors=True)

@@ -15,12 +15,12 @@ from csmd.store import memories, memory_links
 from csmd.store.sqlite import Rows, in_keys
 from csmd.vocabulary import NEVER
 
-#: As `by`: what a dream did.
+#: Value of `by` for what a dream did.
 DREAM = "dream"
-#: Kinds of changes, as the audit names them.
+#: The kinds of changes in the audit.
 SUPERSEDED = "superseded"
 MERGE = "merge"
-#: Of the memory that another one was merged into.
+#: The change of the memory that another memory was merged into.
 ABSORBED = "took in"
 ARCHIVE = "archive"
 AUTHORITY = "authority"
@@ -77,8 +77,8 @@ def changes_of(rows: Rows, memory_id: str) -> list[Change]:
 
 def latest_change(rows: Rows, memory_id: str, change: str = SUPERSEDED) -> Change | None:
     """Returns the latest change of a kind that was not undone; None if there is none."""
-    made = [noted for noted in changes_of(rows, memory_id) if noted.change == change and not noted.undone_at]
-    return made[-1] if made else None
+    changes = [row for row in changes_of(rows, memory_id) if row.change == change and not row.undone_at]
+    return changes[-1] if changes else None
 
 
 def refused_successors(rows: Rows, memory_id: str) -> frozenset[str]:
@@ -90,9 +90,9 @@ def refused_successors(rows: Rows, memory_id: str) -> frozenset[str]:
 
 def set_undone(rows: Rows, seq: int, *, at: str) -> None:
     """Marks a change as undone; its row stays."""
-    ident, change = rows.all("select memory_id, change from belief_changes where seq = :seq", seq=seq)[0]
+    memory_id, change = rows.all("select memory_id, change from belief_changes where seq = :seq", seq=seq)[0]
     rows.update("belief_changes", seq, undone_at=at)
-    record_event(rows, ident, UNDONE, by="", at=at, about=change)
+    record_event(rows, memory_id, UNDONE, by="", at=at, about=change)
 
 
 def belief_state(memory: Memory) -> str:
@@ -108,8 +108,8 @@ def parse_state(text: str) -> dict[str, str]:
 
 def confidence_in_state(text: str) -> float | None:
     """Returns the confidence (0-1) in a state; None if it has none."""
-    named = parse_state(text).get("confidence", "")
-    return float(named) if named.replace(".", "", 1).isdigit() else None
+    confidence = parse_state(text).get("confidence", "")
+    return float(confidence) if confidence.replace(".", "", 1).isdigit() else None
 
 
 def undo_supersession(rows: Rows, change: Change, *, at: str) -> None:
@@ -142,22 +142,28 @@ def _without_supersession(change: Change, memory: Memory) -> Memory:
     return replace(memory, confidence=round(min(1.0, max(0.0, confidence)), 4), **times)
 
 
-def pass_on_supersessions(rows: Rows, gone: str, heir: str) -> list[str]:
-    """Gives what a deleted memory superseded to its heir.
+def pass_on_supersessions(rows: Rows, deleted_id: str, replacement: str) -> list[str]:
+    """Passes what a deleted memory superseded on to its replacement.
 
-    Without one it holds again. Returns the ids of those that do.
+    Without a replacement the superseded memories are active again; returns their ids.
     """
-    lifted: list[str] = []
-    for ident in rows.column("select id from memories where superseded_by = :id and superseded_by <> ''", id=gone):
-        change = latest_change(rows, ident)
-        if heir in ("", ident, gone):
+    restored: list[str] = []
+    for memory_id in rows.column(
+        "select id from memories where superseded_by = :id and superseded_by <> ''", id=deleted_id
+    ):
+        change = latest_change(rows, memory_id)
+        if replacement in ("", memory_id, deleted_id):
             if change is not None:
                 undo_supersession(rows, change, at=change.at)
-                lifted.append(ident)
+                restored.append(memory_id)
                 continue
-            heir = ""
-        rows.run("update memories set superseded_by = :heir, version = version + 1 where id = :id", heir=heir, id=ident)
-    return lifted
+            replacement = ""
+        rows.run(
+            "update memories set superseded_by = :replacement, version = version + 1 where id = :id",
+            replacement=replacement,
+            id=memory_id,
+        )
+    return restored
 
 
 def unlink(rows: Rows, memory_id: str, other: str, relationship: str) -> None:
@@ -178,9 +184,7 @@ def superseded_memories(rows: Rows, projects: Sequence[int], *, limit: int) -> l
 def last_stated_at(rows: Rows, memory: Memory) -> str:
     """Returns when a memory was last stated with its own authority.
 
-    An assistant's repetition of a user's words does not count.
-
-    A source without a stored turn counts as the user's.
+    An assistant's repetition of a user's words does not count; a source without a stored turn counts as the user's.
     """
     if memory.authority != "user":
         return memory.confirmed_at
@@ -220,48 +224,48 @@ def surviving_memory(rows: Rows, memory: Memory) -> Memory:
 
 
 def is_merged(rows: Rows, memory: Memory) -> bool:
-    """Whether a memory was merged into another one."""
+    """Whether a memory was merged into another memory."""
     merged = "select 1 from links where from_seq = :seq and relationship = 'merged_into'"
     return rows.exists(merged, seq=memory.seq)
 
 
 def merges_of(rows: Rows, merged: str, into: str) -> list[Change]:
-    """Returns every merge of a memory into another one, undone ones included."""
+    """Returns every merge of a memory into another memory, undone merges included."""
     return [change for change in changes_of(rows, merged) if change.change == MERGE and change.after == into]
 
 
 def merge_memories(rows: Rows, merged: Memory, into: Memory, *, reason: str, by: str, now: str) -> None:
-    """Merges a memory into another one, whose new values `into` has; the sources of the first confirm it."""
-    keeper = memories.by_seqs(rows, [into.seq])[into.seq]
+    """Merges a memory into `into`, which has its new values; the sources of the first confirm it."""
+    stored = memories.by_seqs(rows, [into.seq])[into.seq]
     uuids = memories.add_confirming(rows, into.seq, merged.provenance)
     memories.update_belief(rows, replace(merged, tier="archive", superseded_by=into.id))
     memories.update_belief(rows, into)
     memory_links.add_link(rows, Link(from_id=merged.id, to_id=into.id, relationship=MERGED_INTO), now=now)
     record_change(rows, merged.id, MERGE, merged.tier, into.id, reason, by, now)
-    after_ = " ".join([f"{into.confidence:.4f}", merged.id, *uuids])
-    before = f"{keeper.confidence:.4f} {keeper.tier} {keeper.used_at}".strip()
-    record_change(rows, into.id, ABSORBED, before, after_, reason, by, now)
+    after = " ".join([f"{into.confidence:.4f}", merged.id, *uuids])
+    before = f"{stored.confidence:.4f} {stored.tier} {stored.used_at}".strip()
+    record_change(rows, into.id, ABSORBED, before, after, reason, by, now)
 
 
 def last_merge(rows: Rows, memory_id: str) -> tuple[Change, Change] | None:
     """Returns the merge of a memory that is not undone, and its change of the other memory; None if there is none."""
     merge = latest_change(rows, memory_id, MERGE)
-    took = [
+    absorptions = [
         change
         for change in (changes_of(rows, merge.after) if merge else ())
         if change.change == ABSORBED and not change.undone_at and change.after.split()[1] == memory_id
     ]
-    return (merge, took[-1]) if merge and took else None
+    return (merge, absorptions[-1]) if merge and absorptions else None
 
 
-def undo_merge(rows: Rows, merged: Memory, into: Memory, tookin: Change, done: Change, *, now: str) -> None:
+def undo_merge(rows: Rows, merged: Memory, into: Memory, absorption: Change, merge: Change, *, now: str) -> None:
     """Undoes a merge: stores both memories as given, and removes the sources that the merge added to the other one."""
-    for uuid in tookin.after.split()[2:]:
+    for uuid in absorption.after.split()[2:]:
         rows.delete("provenance", memory_seq=into.seq, uuid=uuid)
     unlink(rows, merged.id, into.id, MERGED_INTO)
     memories.update_belief(rows, merged)
     memories.update_belief(rows, into)
-    for change in (done, tookin):
+    for change in (merge, absorption):
         set_undone(rows, change.seq, at=now)
 
 

@@ -20,7 +20,7 @@ _COLUMNS = columns(Candidate, "m", evidence="''")
 _SAME = "project_seq = :project_seq and kind = :kind and fingerprint = :fingerprint"
 
 
-def candidate_id(kind: CandidateKind, project: int, fingerprint: str, created_at: str) -> str:
+def make_candidate_id(kind: CandidateKind, project: int, fingerprint: str, created_at: str) -> str:
     """Returns a candidate's id: `c` and ten hex digits."""
     return "c" + hashlib.sha256(f"{kind}:{project}:{fingerprint}:{created_at}".encode()).hexdigest()[:10]
 
@@ -31,26 +31,28 @@ def put_candidate(rows: Rows, candidate: Candidate) -> str:
     A waiting candidate keeps its id and its evidence.
     """
     sql = f"select status, seq, id from candidates where {_SAME} and status in ('open', 'needs_review', 'dropped')"  # noqa: S608
-    same = rows.all(sql, **column_values(candidate, "evidence"))
-    if any(status == "dropped" for status, _, _ in same):
+    stored = rows.all(sql, **column_values(candidate, "evidence"))
+    if any(status == "dropped" for status, _, _ in stored):
         return ""
-    if same:
-        _, seq, ident = same[0]
+    if stored:
+        _, seq, candidate_id = stored[0]
         _update(rows, seq, candidate)
     else:
-        seq, ident = _insert(rows, candidate)
+        seq, candidate_id = _insert(rows, candidate)
     _add_evidence(rows, seq, candidate.evidence)
-    return str(ident)
+    return str(candidate_id)
 
 
 def _insert(rows: Rows, candidate: Candidate) -> tuple[int, str]:
     """Returns (row key, id) of a new candidate; a finished one may have the same id."""
-    ident, number = candidate.id, 1
-    while rows.has("candidates", id=ident):
+    candidate_id = candidate.id
+    number = 1
+    while rows.has("candidates", id=candidate_id):
         moment = f"{candidate.created_at} {number}"
-        ident, number = candidate_id(candidate.kind, candidate.project_seq, candidate.fingerprint, moment), number + 1
+        candidate_id = make_candidate_id(candidate.kind, candidate.project_seq, candidate.fingerprint, moment)
+        number = number + 1
     values = column_values(candidate, "id", "evidence", "version", "seq")
-    return rows.insert_keyed("candidates", id=ident, **values), ident
+    return rows.insert_keyed("candidates", id=candidate_id, **values), candidate_id
 
 
 def _update(rows: Rows, seq: int, candidate: Candidate) -> None:
@@ -141,9 +143,9 @@ def is_waiting(rows: Rows, candidate: Candidate) -> bool:
     return rows.exists(sql, **column_values(candidate, "evidence"))
 
 
-def by_id(rows: Rows, ident: str) -> Candidate | None:
+def by_id(rows: Rows, candidate_id: str) -> Candidate | None:
     """Returns a candidate by its id; None if it does not exist."""
-    return next(iter(where(rows, "m.id = :id", id=ident)), None)
+    return next(iter(where(rows, "m.id = :id", id=candidate_id)), None)
 
 
 def waiting(

@@ -97,9 +97,9 @@ def mark_restored(rows: Rows, seq: int, *, at: str, session_id: str) -> None:
     rows.update("checkpoints", seq, restored_at=at, restored_for=session_id)
 
 
-def by_id(rows: Rows, ident: str) -> CheckpointRow | None:
+def by_id(rows: Rows, checkpoint_id: str) -> CheckpointRow | None:
     """Returns one checkpoint by its whole id."""
-    return _find_first(rows, "k.id = :id", id=ident)
+    return _find_first(rows, "k.id = :id", id=checkpoint_id)
 
 
 def find_by_summary(rows: Rows, session_seq: int, uuid: str) -> CheckpointRow | None:
@@ -256,16 +256,16 @@ def read_session_state(rows: Rows, session_seq: int) -> SessionState:
     return session
 
 
-def find_session_state(rows: Rows, ident: str) -> SessionState | None:
+def find_session_state(rows: Rows, session_id: str) -> SessionState | None:
     """Returns a session's present state by its id; None for one without turns."""
-    return rows.read_one(SessionState, f"{_SESSION_STATE_SQL} where s.id = :id", id=ident)
+    return rows.read_one(SessionState, f"{_SESSION_STATE_SQL} where s.id = :id", id=session_id)
 
 
-def read_last_turns(rows: Rows, session_seq: int, *, upto: int) -> list[tuple[Any, ...]]:
+def read_last_turns(rows: Rows, session_seq: int, *, until: int) -> list[tuple[Any, ...]]:
     """Returns (uuid, kind, tool, time, text) of the last turns up to an ordinal; "" for a text that is too long."""
     columns_sql = "t.uuid, t.kind, t.tool_name, t.at, case when length(t.text) <= :most then t.text else '' end"
-    condition = f"st.ordinal <= :upto and t.source = 'transcript' and t.kind in {_CONVERSATION_KINDS}"
-    return _read_last(rows, session_seq, columns_sql, condition, upto=upto)
+    condition = f"st.ordinal <= :until and t.source = 'transcript' and t.kind in {_CONVERSATION_KINDS}"
+    return _read_last(rows, session_seq, columns_sql, condition, until=until)
 
 
 def read_last_prompts(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
@@ -281,10 +281,10 @@ def _read_last(rows: Rows, session_seq: int, columns_sql: str, condition: str, *
     return rows.all(sql, session=session_seq, most=MAX_TURN_CHARACTERS, limit=MAX_TURNS, **values)[::-1]
 
 
-def count_turns_after(rows: Rows, session_seq: int, *, upto: int, until: str = "") -> int:
+def count_turns_after(rows: Rows, session_seq: int, *, until_ordinal: int, until: str = "") -> int:
     """Counts a session's turns after an ordinal, up to a time if given; at most STALE_AFTER_TURNS."""
     sql = f"""select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq
-        where st.session_seq = :session and st.ordinal > :upto and t.source = 'transcript'
+        where st.session_seq = :session and st.ordinal > :until_ordinal and t.source = 'transcript'
         and t.kind in {_CONVERSATION_KINDS} and (cast(:until as text) = '' or t.at <= :until) limit :far"""  # noqa: S608
-    ordinals = rows.column(sql, session=session_seq, upto=upto, until=until, far=STALE_AFTER_TURNS)
+    ordinals = rows.column(sql, session=session_seq, until_ordinal=until_ordinal, until=until, far=STALE_AFTER_TURNS)
     return len(ordinals)

@@ -1,4 +1,4 @@
-"""Records of turns that are stored in part: bytes and tokens before and after."""
+"""Records of turns that are stored in part, bytes and tokens before and after, and their audit."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
+from csmd.privacy.fingerprints import PURGED
 from csmd.store.sqlite import Rows, in_keys
 from csmd.text import display
 from csmd.text.token_weights import weigh_tokens
@@ -15,6 +16,10 @@ Outcome = Literal["compressed", "failed"]
 #: Trimmed when stored, no room in its session, dropped for its age, or for room on the disk.
 Cause = Literal["size", "session", "age", "room"]
 
+#: Marks of text that a purge or a scan for secrets removed.
+REMOVAL_MARKS = (PURGED, "[redacted")
+#: Turns that one call of `recount` reads.
+AUDIT_BATCH = 500
 _JOINED = "from compactions c join turns t on t.seq = c.turn_seq join sessions s on s.seq = t.session_seq"
 _OF_SESSION = "(cast(:session as text) = '' or s.id = :session)"
 
@@ -59,25 +64,25 @@ def sizes_of(text: str, uuid: str) -> Sizes | None:
     cut = display.find_cut(text, f"turn {uuid}")
     if cut is None:
         return None
-    kept = f"{cut.head}{cut.tail}"
-    size = display.count_bytes(kept)
+    stored = f"{cut.head}{cut.tail}"
+    size = display.count_bytes(stored)
     before = size + cut.left_out
-    tokens_before = weigh_tokens(kept) * before // max(size, 1)
+    tokens_before = weigh_tokens(stored) * before // max(size, 1)
     return Sizes(before, display.count_bytes(text), tokens_before, weigh_tokens(text))
 
 
-def record_trim(rows: Rows, seq: int, *, uuid: str, original: str, kept: str) -> None:
-    """Records what a turn lost when it was stored: `original` is its text in the transcript, `kept` the stored one."""
+def record_trim(rows: Rows, seq: int, *, uuid: str, original: str, stored: str) -> None:
+    """Records what a turn lost when it was stored: `original` is its text in the transcript, `stored` the stored one."""
     sizes = sizes_of(original, uuid)
     cause: Cause = "size"
-    if kept != original:
+    if stored != original:
         original_sizes = sizes or Sizes(display.count_bytes(original), 0, weigh_tokens(original), 0)
-        sizes = original_sizes._replace(bytes_after=display.count_bytes(kept), tokens_after=weigh_tokens(kept))
+        sizes = original_sizes._replace(bytes_after=display.count_bytes(stored), tokens_after=weigh_tokens(stored))
         cause = "session"
     if sizes is None:
         return
     _write(rows, seq, sizes, cause=cause)
-    cut = display.find_cut(kept, f"turn {uuid}")
+    cut = display.find_cut(stored, f"turn {uuid}")
     rows.update("turns", seq, dropped=cut.left_out if cut else sizes.bytes_before)
 
 
@@ -136,9 +141,9 @@ def record_count(rows: Rows, turn: Uncounted, tokens: int, *, whole: int | None)
         cut = display.find_cut(turn.text, f"turn {turn.uuid}")
         before = estimated if whole is None else whole
         if whole is None and cut is not None:
-            kept = display.count_bytes(f"{cut.head}{cut.tail}")
+            stored_bytes = display.count_bytes(f"{cut.head}{cut.tail}")
             mark = weigh_tokens(turn.text[len(cut.head) : len(turn.text) - len(cut.tail)])
-            before = (tokens - mark) * size // max(kept, 1)
+            before = (tokens - mark) * size // max(stored_bytes, 1)
         rows.run(
             """update compactions set tokens_before = :before,
                 tokens_after = :after, is_counted = :counted, outcome = :outcome where turn_seq = :seq""",
@@ -148,7 +153,7 @@ def record_count(rows: Rows, turn: Uncounted, tokens: int, *, whole: int | None)
             outcome=choose_outcome(cause, before, tokens),
             seq=turn.seq,
         )
-    # A text that changed meanwhile is counted again.
+    # A text that changed since is counted again.
     sql = "update turns set counted = :tokens where seq = :seq and text = :text"
     rows.run(sql, tokens=before, seq=turn.seq, text=turn.text)
 
@@ -224,3 +229,76 @@ def list_latest(rows: Rows, *, projects: Sequence[int] | None, session: str = ""
         c.outcome, c.cause, c.bytes_before, c.bytes_after, c.tokens_before, c.tokens_after, c.is_counted {_JOINED}
         where {in_keys("t.project_seq", projects)} and {_OF_SESSION} order by t.at desc, t.seq desc limit :limit"""
     return rows.read(Compaction, sql, session=session, limit=limit)
+
+
+# --- the audit: sizes recomputed from the text and compared with the records
+
+
+class Recount(NamedTuple):
+    """A compaction recomputed from the turn's text; `problem` says how it differs from the record, "" if it agrees.
+
+    `is_changed` if something was purged from the text since, so that its bytes cannot agree.
+    """
+
+    seq: int
+    uuid: str
+    outcome: str
+    bytes_before: int
+    bytes_after: int
+    tokens_saved: int
+    is_changed: bool
+    problem: str
+
+
+class _AuditRow(NamedTuple):
+    """A turn with the record of its compaction; the columns of a missing record are None or 0."""
+
+    seq: int
+    uuid: str
+    text: str
+    dropped: int | None
+    gone: int
+    outcome: Outcome | None
+    cause: Cause | None
+    bytes_before: int | None
+    bytes_after: int | None
+    tokens_before: int
+    tokens_after: int
+
+
+def recount(rows: Rows, *, after: int = 0, projects: Sequence[int] | None) -> list[Recount]:
+    """Recomputes the next turns past a row key that were compacted, by the record or by the mark in their text."""
+    sql = f"""select t.seq, t.uuid, t.text, t.dropped, t.gone, c.outcome,
+        c.cause, c.bytes_before, c.bytes_after, coalesce(c.tokens_before, 0), coalesce(c.tokens_after, 0) from turns t
+        left join compactions c on c.turn_seq = t.seq where t.seq > :after and {in_keys("t.project_seq", projects)}
+        and (t.dropped is not null or c.turn_seq is not null) order by t.seq limit :limit"""  # noqa: S608
+    return [_recount_turn(row) for row in rows.read(_AuditRow, sql, after=after, limit=AUDIT_BATCH)]
+
+
+def _recount_turn(row: _AuditRow) -> Recount:
+    cut = display.find_cut(row.text, f"turn {row.uuid}")
+    size = display.count_bytes(row.text)
+    left_out = cut.left_out if cut else row.dropped or 0
+    original = display.count_bytes(f"{cut.head}{cut.tail}") + left_out if cut else left_out
+    is_changed = size != row.bytes_after and any(mark in row.text for mark in REMOVAL_MARKS)
+    saved = row.tokens_before - row.tokens_after if row.outcome == "compressed" else 0
+    problem = _find_problem(row, size, original, left_out, is_changed=is_changed)
+    return Recount(row.seq, row.uuid, row.outcome or "", original, size, saved, is_changed, problem)
+
+
+def _find_problem(row: _AuditRow, size: int, original: int, left_out: int, *, is_changed: bool) -> str:
+    if row.outcome is None:
+        return f"{row.dropped} bytes are left out, and no compaction is recorded"
+    if is_changed:
+        return ""
+    if size != row.bytes_after:
+        return f"{size} bytes are stored, {row.bytes_after} are recorded"
+    if original != row.bytes_before:
+        return f"the text implies {original} bytes originally, {row.bytes_before} are recorded"
+    if left_out != row.dropped:
+        return f"{row.dropped} bytes are recorded as left out, the mark in the text says {left_out}"
+    if row.outcome != choose_outcome(row.cause or "size", row.tokens_before, row.tokens_after):
+        return f"recorded as {row.outcome}, with {row.tokens_before} tokens before and {row.tokens_after} after"
+    if bool(row.gone) != (row.cause in ("age", "room")):
+        return f"recorded as compacted for {row.cause}, and {'no' if row.gone else 'some'} text is stored"
+    return ""

@@ -36,6 +36,7 @@ from csmd.store.sqlite import (
     close_quietly,
     connect,
     open_rows,
+    store_errors,
 )
 
 T = TypeVar("T")
@@ -50,14 +51,22 @@ GROUP_LIMIT = 256
 CHECKPOINT_PATIENCE_MS = 20
 #: The largest write-ahead log at the start of a background write: with hooks and one long write it stays below 256 MB.
 LOG_LIMIT_BYTES = 64 << 20
-#: How long reads wait while the log is emptied.
+#: Seconds that reads wait while the log is emptied.
 MAX_READ_WAIT_S = 0.5
-#: How often emptying the log is tried.
+#: Seconds between two attempts to empty the log.
 EMPTYING_RETRY_S = 0.02
-#: How long reads run before they wait again.
+#: Seconds that reads run before they wait again.
 READ_WINDOW_S = 0.1
-#: How long the background tries to empty the log.
+#: Seconds that the background tries to empty the log.
 MAX_EMPTYING_S = 30.0
+#: Seconds that one write of several items takes at most; a single item may take longer.
+SHORT_WRITE_S = 0.003
+#: Seconds that the background pauses at most, and never longer than it worked before.
+MAX_PAUSE_S = 0.02
+#: Seconds of work below which the background does not pause: so many pauses would cost more than they help.
+MIN_WORK_S = 0.002
+#: Seconds that others wait for, plus the longest step.
+BRIEF_RUN_S = 0.01
 
 
 @dataclass(slots=True)
@@ -91,13 +100,13 @@ class _Mailbox:
             self._tasks.append(task)
             self._changed.notify_all()
 
-    def next_tasks(self, most: int) -> list[_Task]:
+    def next_tasks(self, limit: int) -> list[_Task]:
         """Returns the next tasks, at least one; [] when closed and empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or bool(self._tasks))
-            taken = [self._tasks.popleft() for _ in range(min(most, len(self._tasks)))]
+            tasks = [self._tasks.popleft() for _ in range(min(limit, len(self._tasks)))]
             self._changed.notify_all()
-            return taken
+            return tasks
 
     def close(self) -> None:
         """Refuses tasks from now on."""
@@ -125,19 +134,19 @@ class Store:
             # Before any write: a newer csmd's or another program's database is not touched.
             with open_rows(path, readonly=False, vfs=vfs, inspect_only=True) as present:
                 _refuse_newer(present, path)
-        with contextlib.ExitStack() as made:
+        with contextlib.ExitStack() as cleanup:
 
-            def opening(*, readonly: bool) -> apsw.Connection:
+            def open_connection(*, readonly: bool) -> apsw.Connection:
                 connection = connect(path, readonly=readonly, vfs=vfs)
-                made.callback(close_quietly, connection)
+                cleanup.callback(close_quietly, connection)
                 return connection
 
-            writer = opening(readonly=False)
+            writer = open_connection(readonly=False)
             rows = Rows(writer)
             self.is_encrypted = has_key(writer)
             self.migrated = schema_migrations.migrate(rows, now=now, backup=backup.pre_migration_path(path))
             self.hash_key = _hash_key(rows, path)
-            self._maintenance = opening(readonly=False)
+            self._maintenance = open_connection(readonly=False)
             self._maintenance.set_busy_timeout(CHECKPOINT_PATIENCE_MS)
             self._maintaining = threading.Lock()
             self._is_reading = threading.Event()
@@ -147,11 +156,13 @@ class Store:
             self._reads = {lane: _Mailbox() for lane in LANES}
             self._readers = {
                 lane: threading.Thread(
-                    target=self._read_loop, args=(opening(readonly=True), tasks, lane), name=f"csmd-reader-{lane}"
+                    target=self._read_loop,
+                    args=(open_connection(readonly=True), tasks, lane),
+                    name=f"csmd-reader-{lane}",
                 )
                 for lane, tasks in self._reads.items()
             }
-            made.pop_all()
+            cleanup.pop_all()
         self._identity = _file_identity(path)
         self._is_rescue_noted = False
         self._rescued_commits = -1
@@ -181,10 +192,11 @@ class Store:
             self._forget_rescue()
             return None
         target = backup.backup_path(self.path, now=now)
-        if self.is_rescued or not (self._is_in_its_directory() or self._is_without_one()):
+        if self.is_rescued or not (self._is_directory_unchanged() or self._is_directory_free()):
             return None
         with self._maintaining:
-            commits, self._is_rescue_noted = self.commits, True
+            commits = self.commits
+            self._is_rescue_noted = True
             # First: a kill before the copy leaves a note without a copy, which is harmless.
             backup.record_rescue(self.path, target)
             backup.make_backup(self.path, target, rows=Rows(self._maintenance))
@@ -202,15 +214,16 @@ class Store:
             return
         with self._maintaining:  # waits for a note that is being written
             backup.record_open_files(self.path)
-            self._is_rescue_noted, self._rescued_commits = False, -1
+            self._is_rescue_noted = False
+            self._rescued_commits = -1
 
-    def _is_in_its_directory(self) -> bool:
+    def _is_directory_unchanged(self) -> bool:
         try:
             return _file_identity(self.path.parent)[:2] == self._identity[2:]
         except OSError:
             return False
 
-    def _is_without_one(self) -> bool:
+    def _is_directory_free(self) -> bool:
         """Whether the directory now at the path belongs to the user and has no database."""
         try:
             return self.path.parent.lstat().st_uid == os.getuid() and not is_there(self.path)
@@ -233,10 +246,10 @@ class Store:
     def write(self, run: Callable[[Rows], T]) -> T:
         """Runs a write and waits for its commit; background callers wait for room in the queue.
 
-        Raises Refused when the store closes meanwhile, and inside another write, which would wait for itself.
+        Raises Refused if the store closes before the commit, and inside another write, which would wait for itself.
         """
         if threading.current_thread() is self._writer:
-            raise Refused("a write cannot wait for another one", hint="use the rows that the write was given")
+            raise Refused("a write cannot wait for another write", hint="use the rows that the write was given")
         self.hook_priority.give_way()
         return self.submit(run, wait=True).result()
 
@@ -250,7 +263,7 @@ class Store:
     def read(self, run: Callable[[Rows], T], *, lane: Lane = "main", deadline_s: float | None = None) -> T:
         """Runs a read and waits for it; raises Refused inside another read of the lane, which would wait for itself."""
         if threading.current_thread() is self._readers[lane]:
-            raise Refused("a read cannot wait for another one", hint="use the rows that the read was given")
+            raise Refused("a read cannot wait for another read", hint="use the rows that the read was given")
         if lane == "main":
             self.hook_priority.give_way()
         return self.submit_read(run, lane=lane, deadline_s=deadline_s).result()
@@ -260,21 +273,19 @@ class Store:
 
         -1 if a reader or the writer blocked part of it.
         """
-        try:
-            with self._maintaining:
+        with store_errors(self.path), self._maintaining:
+            try:
                 pages, moved = self._maintenance.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
                 if truncate:  # blocks the writer, so only for the pages added since
                     pages, moved = self._maintenance.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        except apsw.BusyError:
-            return -1
-        except apsw.Error as error:
-            raise as_store_error(error, self.path) from error
-        return max(0, pages - moved)
+            except apsw.BusyError:
+                return -1
+        return int(max(0, pages - moved))
 
     def _bound_log(self) -> None:
         """Empties the write-ahead log if it has grown too large; raises StoreError if the disk refuses.
 
-        Continuous reads would keep it for ever, so every read except hooks' waits meanwhile, each time for a moment.
+        Continuous reads would keep the log for ever, so reads wait for a moment each time, except those of hooks.
         """
         patience = time.monotonic() + MAX_EMPTYING_S
         while self._log_bytes() > LOG_LIMIT_BYTES and time.monotonic() < patience:
@@ -302,16 +313,13 @@ class Store:
     def cleanse(self) -> bool:
         """Rewrites the database file without what was deleted from it; False if the log could not be emptied.
 
-        Writes wait meanwhile, up to SQLite's busy timeout.
+        Writes wait until it is done, at most for SQLite's busy timeout.
         """
-        try:
-            with self._maintaining:
-                try:
-                    return cleanse(self._maintenance, self.path.parent, patience_ms=BUSY_TIMEOUT_MS)
-                finally:
-                    self._maintenance.set_busy_timeout(CHECKPOINT_PATIENCE_MS)
-        except apsw.Error as error:
-            raise as_store_error(error, self.path) from error
+        with store_errors(self.path), self._maintaining:
+            try:
+                return cleanse(self._maintenance, self.path.parent, patience_ms=BUSY_TIMEOUT_MS)
+            finally:
+                self._maintenance.set_busy_timeout(CHECKPOINT_PATIENCE_MS)
 
     def close(self) -> None:
         """Finishes the queued work, then ends every thread and connection; raises Refused on a store's thread."""
@@ -355,7 +363,7 @@ class Store:
             self._refuse_displaced()  # a commit into a file that is no longer at its path is not acknowledged
             self.commits += 1
             self.last_write_error = ""
-        except BaseException as error:  # noqa: BLE001 - given to whoever waits for it
+        except BaseException as error:  # noqa: BLE001 - the waiting callers get it
             failure = self._record_failure(error)
             for task in group:
                 task.future.set_exception(failure)
@@ -377,10 +385,10 @@ class Store:
         close_quietly(connection)
 
     def _perform_read(self, rows: Rows, task: _Task) -> None:
-        left = None if task.deadline_at is None else task.deadline_at - time.monotonic()
+        remaining_s = None if task.deadline_at is None else task.deadline_at - time.monotonic()
         try:
             # The deadline is inside: an interrupted rollback would leave the lane in this transaction.
-            with rows.transaction(write=False), rows.deadline(left):
+            with rows.transaction(write=False), rows.deadline(remaining_s):
                 result = task.run(rows)
         except BaseException as error:  # noqa: BLE001 - given to whoever waits for it
             task.future.set_exception(self._record_failure(error))
@@ -406,7 +414,7 @@ class Store:
         if displacement := self.displacement():
             what = "is gone" if displacement == "gone" else "is another file now"
             raise Displaced(
-                f"{self.path} {what}; what is captured meanwhile waits in the spool",
+                f"{self.path} {what}; new captures wait in the spool",
                 hint="`csmd status` says what to do",
             )
 
@@ -424,9 +432,9 @@ def _refuse_newer(rows: Rows, path: Path) -> None:
     except SchemaTooNew as error:
         copy = backup.find_newest_compatible(path)
         if copy is None:
-            what = f"{error.what}; no backup beside it is of this version"
+            what = f"{error.what}; it has no backup of this version"
             raise SchemaTooNew(what, hint="upgrade csmd") from error
-        raise SchemaTooNew(error.what, hint=f"upgrade csmd, or go back with `csmd restore {copy}`") from error
+        raise SchemaTooNew(error.what, hint=f"upgrade csmd, or run `csmd restore {copy}`") from error
 
 
 def _hash_key(rows: Rows, path: Path) -> bytes:
@@ -454,14 +462,6 @@ def _make_private(path: Path) -> None:
 
 def _shrink(rows: Rows) -> None:
     rows.all("pragma shrink_memory")
-
-
-#: Seconds that one write of several items takes at most; a single item may take longer.
-SHORT_WRITE_S = 0.003
-#: Seconds that the background pauses at most, and never longer than it worked before.
-MAX_PAUSE_S = 0.02
-#: Seconds of work below which the background does not pause: so many pauses would cost more than they help.
-MIN_WORK_S = 0.002
 
 
 def within_short_write(items: Iterable[T]) -> Iterator[T]:
@@ -500,10 +500,6 @@ class HookPriority:
         for item in items:
             self.give_way()
             yield item
-
-
-#: Seconds that others wait for, plus the longest step.
-BRIEF_RUN_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)

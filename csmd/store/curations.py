@@ -15,6 +15,8 @@ CURATED_AS = "curated_as"
 ANSWERS_STAGE = "answers"
 #: The origin of a memory made from a model's answer.
 CURATED_ORIGIN = "curated"
+#: Characters at the end of an assistant's message that are read.
+MAX_PRECEDING_CHARACTERS = 600
 
 
 class EndedSession(NamedTuple):
@@ -38,10 +40,6 @@ class Prompt(NamedTuple):
     at: str
     text: str
     before: str
-
-
-#: Characters at the end of an assistant's message that are read.
-MAX_PRECEDING_CHARACTERS = 600
 
 
 def list_waiting(rows: Rows, *, since: str, quiet_before: str, now: str) -> list[EndedSession]:
@@ -98,7 +96,7 @@ def judged_sessions(rows: Rows, *, projects: Collection[int]) -> frozenset[str]:
         from curations c join sessions s on s.seq = c.session_seq where {in_keys("s.project_seq", projects)}
         and exists (select 1 from memories m join judgements j on j.memory_seq = m.seq where m.session_id = s.id)"""  # noqa: S608
     judged_ids = rows.all(sql)
-    return frozenset(ident for (ident,) in judged_ids)
+    return frozenset(session_id for (session_id,) in judged_ids)
 
 
 def is_of_one_project(rows: Rows, ended: EndedSession) -> bool:
@@ -172,8 +170,8 @@ def delete_notes_of_turn(rows: Rows, turn_seq: int) -> None:
     drop_answers(rows)
     sql = """select m.seq from session_turn st join stands x on x.session_seq = st.session_seq
         join memories m on m.seq = x.memory_seq where st.turn_seq = :turn and m.origin = :curated and m.pinned = 0"""
-    made = rows.column(sql, turn=turn_seq, curated=CURATED_ORIGIN)
-    for memory in memories.by_seqs(rows, made).values():
+    note_seqs = rows.column(sql, turn=turn_seq, curated=CURATED_ORIGIN)
+    for memory in memories.by_seqs(rows, note_seqs).values():
         memory_deletion.delete_memory(rows, memory)
 
 

@@ -7,6 +7,9 @@ from dataclasses import asdict, dataclass, field
 
 from csmd.store.sqlite import Rows
 
+#: A running session is read again when it has grown by one turn in so many.
+GROWTH_DIVISOR = 100
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileState:
@@ -36,10 +39,6 @@ class SessionBehind:
     path: str
 
 
-#: A running session is read again when it has grown by one turn in so many.
-GROWTH_DIVISOR = 100
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
     """When a stage that reads whole sessions reads one again: reading it at each turn would take quadratic time.
@@ -54,7 +53,7 @@ class Pace:
 
     def due(self, turns: str) -> str:
         """Returns the SQL condition that a session `s` with the cursor `c` and this number of turns is due."""
-        cases = " ".join(f"when {int(seq)} then {int(upto)}" for seq, upto in self.required.items())
+        cases = " ".join(f"when {int(seq)} then {int(until)}" for seq, until in self.required.items())
         return (
             f"(s.last_at not between :quiet_before and :now or {turns} - coalesce(c.position, 0) > {turns} / "
             f"{GROWTH_DIVISOR} "
@@ -79,14 +78,14 @@ def save_file(rows: Rows, state: FileState, *, now: str) -> None:
     rows.upsert("files", "path", **asdict(state), read_at=now)
 
 
-def file_positions(rows: Rows, *, since: int = -(2**62), most: int = 2**31) -> dict[str, tuple[int, int]]:
+def file_positions(rows: Rows, *, since: int = -(2**62), limit: int = 2**31) -> dict[str, tuple[int, int]]:
     """Returns (bytes read, time of the last write in ns) of transcripts by path, the latest first.
 
-    Only those written `since` a time (ns) when they were read, at most `most`, without purged names.
+    Only those written `since` a time (ns) when they were read, at most `limit`, without purged names.
     """
     sql = """select path, position, mtime_ns
-        from files where mtime_ns >= :since and substr(path, 1, 7) <> 'purged:' order by mtime_ns desc limit :most"""
-    return {path: (position, mtime) for path, position, mtime in rows.all(sql, since=since, most=most)}
+        from files where mtime_ns >= :since and substr(path, 1, 7) <> 'purged:' order by mtime_ns desc limit :limit"""
+    return {path: (position, mtime) for path, position, mtime in rows.all(sql, since=since, limit=limit)}
 
 
 def read_cursor(rows: Rows, stage: str, subject: str) -> int:

@@ -23,6 +23,11 @@ _ENDS = ", ".join(f"'{name}'" for name, rule in EVENTS.items() if rule.digest_re
 _SESSION = f"""s.seq, s.id, s.turns, s.title, s.cwd, s.path,
     coalesce((select e.name from events e where e.session_id = s.id and e.name in ({_ENDS}) and e.at >= s.last_at
     order by e.at desc, e.seq desc limit 1), '')"""  # noqa: S608
+#: Excludes the parts of a session in a project of another workspace.
+ON_THIS_SIDE = (
+    "(select p.workspace_seq from projects p where p.seq = t.project_seq) = (select p.workspace_seq from projects p "
+    "join sessions s on s.project_seq = p.seq where s.seq = st.session_seq)"
+)
 
 
 class DigestVersion(NamedTuple):
@@ -81,13 +86,6 @@ def find_session(rows: Rows, session_seq: int) -> DueSession:
     """Returns a session, whether its digest is due or not."""
     (session,) = rows.read(DueSession, f"select {_SESSION} from sessions s where s.seq = :seq", seq=session_seq)  # noqa: S608
     return session
-
-
-#: Excludes the parts of a session in a project of another workspace.
-ON_THIS_SIDE = (
-    "(select p.workspace_seq from projects p where p.seq = t.project_seq) = (select p.workspace_seq from projects p "
-    "join sessions s on s.project_seq = p.seq where s.seq = st.session_seq)"
-)
 
 
 def read_entries(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""Reads what a dream over one project, or over what holds everywhere, is planned from."""
+"""Reads what a dream over one project, or over what applies everywhere, is planned from."""
 
 from __future__ import annotations
 
@@ -12,40 +12,6 @@ from csmd.store.sqlite import Rows, in_keys
 
 #: Memories of a project that are looked at, those confirmed last.
 MAX_MEMORIES = 5000
-
-
-class DreamScope(NamedTuple):
-    """The row key of a project, or of what holds everywhere in a workspace, and that of `everywhere` for it."""
-
-    seq: int
-    everywhere: int
-
-
-def list_scopes(rows: Rows) -> list[DreamScope]:
-    """Returns the scopes that a dream looks at: what holds everywhere first, then projects by key."""
-    sql = """select p.seq, case when p.kind = 'workspace' then p.seq else p.workspace_seq end
-        from projects p where p.merged_into = 0
-        order by case when p.seq = 0 then 0 when p.kind = 'workspace' then 1 else 2 end, p.key"""
-    return rows.read(DreamScope, sql)
-
-
-def scope_memories(rows: Rows, place: DreamScope) -> list[int]:
-    """Returns the row keys of a scope's memories that are not archived, and of living general ones that apply there."""
-    held = f"""select m.seq from memories m
-        where m.project_seq = :place and m.tier <> 'archive' and m.twin_of = 0 and {memories.NOT_COLLEAGUES}
-        and (:alive = 0 or m.superseded_by = '') order by m.confirmed_at desc, m.id limit :most"""  # noqa: S608
-    own = rows.column(held, place=place.seq, alive=0, most=MAX_MEMORIES)
-    around = (
-        rows.column(held, place=place.everywhere, alive=1, most=MAX_MEMORIES) if place.everywhere != place.seq else []
-    )
-    return own + around
-
-
-def filter_unarchived(rows: Rows, seqs: Sequence[int]) -> list[Memory]:
-    """Returns those of some memories that are neither archived nor another's twin by now."""
-    return memories.where(rows, f"{in_keys('m.seq', seqs)} and m.tier <> 'archive' and m.twin_of = 0")
-
-
 #: What users said in the projects of a workspace about how they work.
 _STATED = """from memories m join projects p on p.seq = m.project_seq
     where p.workspace_seq = :place and p.seq <> :place and p.kind <> 'workspace'
@@ -53,35 +19,68 @@ _STATED = """from memories m join projects p on p.seq = m.project_seq
     and m.superseded_by = '' and m.twin_of = 0 and (m.gate = 'behavioral' or m.category = 'preference')"""
 
 
-def stated_habits(rows: Rows, place: DreamScope) -> list[int]:
+class DreamScope(NamedTuple):
+    """The row key of a project, or of a workspace or all, and of the scope that applies everywhere for it."""
+
+    seq: int
+    everywhere: int
+
+
+def list_scopes(rows: Rows) -> list[DreamScope]:
+    """Returns the scopes that a dream examines: the general scopes first, then projects by key."""
+    sql = """select p.seq, case when p.kind = 'workspace' then p.seq else p.workspace_seq end
+        from projects p where p.merged_into = 0
+        order by case when p.seq = 0 then 0 when p.kind = 'workspace' then 1 else 2 end, p.key"""
+    return rows.read(DreamScope, sql)
+
+
+def scope_memories(rows: Rows, scope: DreamScope) -> list[int]:
+    """Returns the row keys of a scope's memories that are not archived, and of living general ones that apply there."""
+    latest = f"""select m.seq from memories m
+        where m.project_seq = :scope and m.tier <> 'archive' and m.twin_of = 0 and {memories.NOT_COLLEAGUES}
+        and (:alive = 0 or m.superseded_by = '') order by m.confirmed_at desc, m.id limit :most"""  # noqa: S608
+    own = rows.column(latest, scope=scope.seq, alive=0, most=MAX_MEMORIES)
+    general = (
+        rows.column(latest, scope=scope.everywhere, alive=1, most=MAX_MEMORIES) if scope.everywhere != scope.seq else []
+    )
+    return own + general
+
+
+def filter_unarchived(rows: Rows, seqs: Sequence[int]) -> list[Memory]:
+    """Returns those of some memories that are neither archived nor a twin by now."""
+    return memories.where(rows, f"{in_keys('m.seq', seqs)} and m.tier <> 'archive' and m.twin_of = 0")
+
+
+def stated_habits(rows: Rows, scope: DreamScope) -> list[int]:
     """Returns the row keys of working habits that users stated in the projects of a workspace (or anywhere).
 
     [] for a project.
     """
-    if place.everywhere != place.seq:
+    if scope.everywhere != scope.seq:
         return []
     latest = f"select m.seq {_STATED} order by m.confirmed_at desc, m.id limit :most"
-    return rows.column(latest, place=place.seq, most=MAX_MEMORIES)
+    return rows.column(latest, place=scope.seq, most=MAX_MEMORIES)
 
 
-def filter_stated_habits(rows: Rows, around: int, idents: Sequence[str]) -> dict[str, int]:
+def filter_stated_habits(rows: Rows, workspace: int, memory_ids: Sequence[str]) -> dict[str, int]:
     """Returns memory -> project for those of some memories that are still habits stated in a project of a workspace."""
     projects = {
-        ident: rows.value(f"select m.project_seq {_STATED} and m.id = :id", place=around, id=ident) for ident in idents
+        memory_id: rows.value(f"select m.project_seq {_STATED} and m.id = :id", place=workspace, id=memory_id)
+        for memory_id in memory_ids
     }
-    return {ident: project for ident, project in projects.items() if project is not None}
+    return {memory_id: project for memory_id, project in projects.items() if project is not None}
 
 
-def dream_topics(rows: Rows, place: DreamScope, seqs: Sequence[int]) -> dict[str, frozenset[str]]:
+def dream_topics(rows: Rows, scope: DreamScope, seqs: Sequence[int]) -> dict[str, frozenset[str]]:
     """Returns memory -> the names of its topics, without those that a person removed."""
     names_of: dict[str, set[str]] = defaultdict(set)
-    for ident, name in rows.all(
+    for memory_id, name in rows.all(
         f"""select m.id, t.name from memories m join memory_topics x on x.memory_seq = m.seq join topics t
-            on t.seq = x.topic_seq where {in_keys("m.seq", seqs)} and m.project_seq = :place and x.weight > 0""",  # noqa: S608
-        place=place.seq,
+            on t.seq = x.topic_seq where {in_keys("m.seq", seqs)} and m.project_seq = :scope and x.weight > 0""",  # noqa: S608
+        scope=scope.seq,
     ):
-        names_of[ident].add(name)
-    return {ident: frozenset(names) for ident, names in names_of.items()}
+        names_of[memory_id].add(name)
+    return {memory_id: frozenset(names) for memory_id, names in names_of.items()}
 
 
 def injected_sessions(rows: Rows, seqs: Sequence[int]) -> frozenset[tuple[str, str]]:
@@ -99,22 +98,22 @@ def assistants_sources(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
     return rows.distinct(sql)
 
 
-def vector_state(rows: Rows, place: DreamScope) -> tuple[int, int]:
+def vector_state(rows: Rows, scope: DreamScope) -> tuple[int, int]:
     """Returns the number of vectors of a scope's memories, and the row key of the last: a fingerprint of the set."""
     sql = """select count(*), coalesce(max(c.seq), 0) from vector_models cross join vector_codes c
-        where c.model_seq = vector_models.seq and c.kind = 'memory' and c.project_seq = :place"""
-    number, last = rows.all(sql, place=place.seq)[0]
+        where c.model_seq = vector_models.seq and c.kind = 'memory' and c.project_seq = :scope"""
+    number, last = rows.all(sql, scope=scope.seq)[0]
     return number, last
 
 
-def compared_digest(rows: Rows, place: DreamScope) -> str:
+def compared_digest(rows: Rows, scope: DreamScope) -> str:
     """Returns the digest of a scope's contents when comparing its memories last found nothing; "" if there is none."""
-    return rows.text("select digest from dreamt_scopes where project_seq = :place", place=place.seq)
+    return rows.text("select digest from dreamt_scopes where project_seq = :scope", scope=scope.seq)
 
 
-def record_compared_digest(rows: Rows, place: DreamScope, digest: str) -> None:
+def record_compared_digest(rows: Rows, scope: DreamScope, digest: str) -> None:
     """Records the digest of a scope's contents after comparing its memories found nothing."""
-    rows.upsert("dreamt_scopes", "project_seq", project_seq=place.seq, digest=digest)
+    rows.upsert("dreamt_scopes", "project_seq", project_seq=scope.seq, digest=digest)
 
 
 def find_evidence(rows: Rows, uuids: Iterable[str]) -> tuple[Evidence, ...]:

@@ -17,6 +17,12 @@ State = Literal["running", "done", "failed", "cancelled", "undoing", "undone"]
 KILLED_ERROR = "the daemon ended while it ran"
 #: A limit higher than the number of dreams that are kept.
 NO_LIMIT = 100_000
+#: Stage and subject of the cursor that stores since when anything waits for a dream, in seconds since 1970.
+_WAITING = "dream", "waiting"
+#: Folders of files whose edits are not read back.
+FOLDERS_WITHOUT_PAGES = frozenset({"daily", "sessions"})
+#: The tier that is never crowded: dreams move memories there.
+ARCHIVE_TIER = "archive"
 
 
 class Dream(NamedTuple):
@@ -39,9 +45,9 @@ _COLUMNS = columns(Dream, "k")
 def begin(rows: Rows, *, why: str, sessions: int, now: str) -> Dream:
     """Records the beginning of a dream."""
     number = rows.number("select coalesce(max(seq), 0) from dreams") + 1
-    ident = "d" + hashlib.sha256(f"{number}:{why}:{now}".encode()).hexdigest()[:10]
-    seq = rows.insert_keyed("dreams", id=ident, why=why, state="running", begun_at=now, sessions=sessions)
-    return Dream(seq=seq, id=ident, why=why, state="running", begun_at=now, sessions=sessions)
+    dream_id = "d" + hashlib.sha256(f"{number}:{why}:{now}".encode()).hexdigest()[:10]
+    seq = rows.insert_keyed("dreams", id=dream_id, why=why, state="running", begun_at=now, sessions=sessions)
+    return Dream(seq=seq, id=dream_id, why=why, state="running", begun_at=now, sessions=sessions)
 
 
 def end(rows: Rows, seq: int, *, state: State, error: str = "", now: str) -> None:
@@ -71,9 +77,9 @@ def list_dreams(rows: Rows, *, limit: int, offset: int = 0) -> list[Dream]:
     return _where(rows, "true order by k.seq desc limit :limit offset :offset", limit=limit, offset=offset)
 
 
-def by_id(rows: Rows, ident: str) -> Dream | None:
+def by_id(rows: Rows, dream_id: str) -> Dream | None:
     """Returns a dream; None if there is none."""
-    return next(iter(_where(rows, "k.id = :id", id=ident)), None)
+    return next(iter(_where(rows, "k.id = :id", id=dream_id)), None)
 
 
 def sessions_since(rows: Rows, at: str) -> int:
@@ -82,32 +88,28 @@ def sessions_since(rows: Rows, at: str) -> int:
     return rows.number(since, at=at)
 
 
-#: Stage and subject of the cursor that stores since when anything waits for a dream, in seconds since 1970.
-_WAITING = "dream", "waiting"
-
-
 def note_waiting(rows: Rows, *, at: datetime) -> None:
     """Records when something new was first noticed since the last dream."""
     cursors.move_cursor(rows, *_WAITING, int(at.timestamp()))
 
 
 def waiting_since(rows: Rows, *, after: str, now: str) -> str:
-    """Returns that time; "" if a dream has begun since (`after`), or the clock was set back."""
-    at = datetime.fromtimestamp(cursors.read_cursor(rows, *_WAITING), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
-    return at if max(after, "1971") < at <= now else ""
+    """Returns when `note_waiting` was called; "" if a dream began since (`after`) or the clock was set back."""
+    noticed_at = datetime.fromtimestamp(cursors.read_cursor(rows, *_WAITING), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    return noticed_at if max(after, "1971") < noticed_at <= now else ""
 
 
-def delete_actions(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
-    """Deletes at most `most` actions of some dreams, or the dreams if they have none left; returns how many.
+def delete_actions(rows: Rows, seqs: Sequence[int], *, limit: int) -> int:
+    """Deletes at most `limit` actions of some dreams, or the dreams if they have none left; returns how many.
 
     Call it until it returns 0. The last finished dream is kept, and so is one that is being undone, with all its
     actions.
     """
     sql = f"""delete from change_sets where seq in (select k.seq from change_sets k join dreams d on d.seq = k.dream_seq
-        where {in_keys("d.seq", seqs)} and d.state not in ('running', 'undoing') order by k.seq limit :most)"""  # noqa: S608
-    gone = rows.run(sql, most=most)
+        where {in_keys("d.seq", seqs)} and d.state not in ('running', 'undoing') order by k.seq limit :limit)"""  # noqa: S608
+    deleted = rows.run(sql, limit=limit)
     last_done = find_latest(rows)
-    return gone or rows.run(
+    return deleted or rows.run(
         f"delete from dreams where {in_keys('seq', seqs)} and seq <> :kept and state not in ('running', 'undoing')",  # noqa: S608
         kept=last_done.seq if last_done else 0,
     )
@@ -118,10 +120,6 @@ def set_states(rows: Rows, dreams: Sequence[int], state: State, *, now: str) -> 
     sql = f"""update dreams set state = :state, undone_at = case when undone_at = '' then :now else undone_at end
         where {in_keys("seq", dreams)}"""  # noqa: S608
     rows.run(sql, state=state, now=now)
-
-
-#: Folders of files whose edits are not read back.
-FOLDERS_WITHOUT_PAGES = frozenset({"daily", "sessions"})
 
 
 def update_page_row(rows: Rows, path: str, text: str | None, *, now: str) -> None:
@@ -137,9 +135,6 @@ def update_page_row(rows: Rows, path: str, text: str | None, *, now: str) -> Non
 
 # --- facts for the gates
 
-#: The tier that is never crowded: dreams move memories there.
-ARCHIVE_TIER = "archive"
-
 
 def first_session(rows: Rows) -> str:
     """Returns when the first session of a person began; "" if there is none."""
@@ -151,9 +146,9 @@ def last_turn(rows: Rows) -> str:
     return rows.text("select max(last_at) from sessions where parent = '' and host <> 'probe'")
 
 
-def crowded_tiers(rows: Rows, *, most: int) -> list[tuple[str, str, int]]:
-    """Returns (project, tier, memories) of each tier of a project with more than `most`, the fullest first."""
+def crowded_tiers(rows: Rows, *, limit: int) -> list[tuple[str, str, int]]:
+    """Returns (project, tier, memories) of each tier of a project with more than `limit`, the fullest first."""
     sql = """select p.name, g.tier, g.number from (select m.project_seq, m.tier, count(*) as number from memories m
-        where m.tier <> :aside group by m.project_seq, m.tier having count(*) > :most) g
+        where m.tier <> :aside group by m.project_seq, m.tier having count(*) > :limit) g
         join projects p on p.seq = g.project_seq order by 3 desc, 1, 2"""
-    return rows.all(sql, aside=ARCHIVE_TIER, most=most)
+    return rows.all(sql, aside=ARCHIVE_TIER, limit=limit)

@@ -11,6 +11,8 @@ from csmd.store.sqlite import Rows
 
 #: Seconds between two reports of one event at most.
 MAX_REPEAT_S = 2.0
+#: How many of the latest events are read: who reads again before so many new ones misses none.
+MAX_LATEST_EVENTS = 200
 
 
 def record_event(rows: Rows, event: Event, *, text_hash: str, payload_hash: str) -> bool:
@@ -54,10 +56,6 @@ def session_events_after(
     events = rows.all(sql, after=after, limit=limit)
     named = [(session, at) for _, session, name, at in events if name in names and session]
     return (events[-1][0] if events else after), len(events), named
-
-
-#: How many of the latest events are read: who reads again before so many new ones misses none.
-MAX_LATEST_EVENTS = 200
 
 
 class SessionWithoutEvents(NamedTuple):

@@ -38,30 +38,31 @@ IMPORTED = "brought"
 INCOMPLETE = "in part"
 
 
-def list_exported(rows: Rows, places: Sequence[int] | None) -> list[int]:
-    """Returns the row keys of the memories of some projects (None: all), the oldest first, without colleagues'."""
+def list_exported(rows: Rows, project_seqs: Sequence[int] | None) -> list[int]:
+    """Returns the row keys of the memories of some projects (None: all), the oldest first, except those of colleagues."""
     sql = f"""select m.seq from memories m where m.twin_of = 0
-        and {memories.NOT_COLLEAGUES} and {in_keys("m.project_seq", places)} order by m.created_at, m.id"""  # noqa: S608
+        and {memories.NOT_COLLEAGUES} and {in_keys("m.project_seq", project_seqs)} order by m.created_at, m.id"""  # noqa: S608
     return rows.column(sql)
 
 
 def memory_record(rows: Rows, seq: int) -> dict[str, Any]:
     """Returns everything stored of one memory, as JSON."""
-    ident = rows.text("select id from memories where seq = :seq", seq=seq)
-    image = memory_snapshots.read_memory(rows, ident)
+    memory_id = rows.text("select id from memories where seq = :seq", seq=seq)
+    image = memory_snapshots.read_memory(rows, memory_id)
     assert image is not None
     text, state, more = image
-    columns, project = state["columns"], int(state["columns"]["project_seq"])
+    columns = state["columns"]
+    project = int(state["columns"]["project_seq"])
     today = projects.active_day(rows, project)
     return {
-        "id": ident,
+        "id": memory_id,
         "text": text,
         "project": _project_record(rows, project),
         **{name: columns[name] for name in COLUMNS},
         "days_left": {name: None if columns[name] >= NEVER else columns[name] - today for name in DAY_COLUMNS},
         "superseded_by": columns["superseded_by"],
         "sources": sorted(state["sources"], key=lambda source: (source[2], source[0])),
-        "links": [tuple(link[1:]) for link in state["links"] if link[0] == ident],
+        "links": [tuple(link[1:]) for link in state["links"] if link[0] == memory_id],
         "tags": [tag for tag in more["tags"] if tag[1] != topics.RULE],
         "symptoms": more["symptoms"],
         "refutations": more["refutations"],
@@ -92,39 +93,45 @@ def _project_record(rows: Rows, seq: int) -> dict[str, str]:
     return {"key": key, "root": root, "name": name, "kind": kind, "remote": remote, "workspace": wall}
 
 
-def ensure_project(rows: Rows, named: Mapping[str, str], *, now: str, here: Project | None = None) -> int:
+def ensure_project(rows: Rows, record: Mapping[str, str], *, now: str, own_project: Project | None = None) -> int:
     """Returns the row of the project that a record names: by key, else by remote, else a new one with its old path.
 
-    By remote if its path is not here: the directory of the import (`here`), else the only project with this remote, or
+    By remote if its path is not here: the directory of the import (`own_project`), else the only project with this remote, or
     the only one of several whose directory exists. A record from a workspace goes only to a project in the same
     workspace, else to a row of its own there. The same key is the same directory, whatever workspace its user put it in
     here.
     """
-    if not named:
+    if not record:
         return 0
-    if named["kind"] == workspaces.WORKSPACE_KIND:
-        return workspaces.ensure(rows, named["name"], now=now)
-    kind: Any = named["kind"]  # the reader of the file has checked it
-    project = Project(key=named["key"], root=named["root"], name=named["name"], kind=kind, remote=named["remote"])
+    if record["kind"] == workspaces.WORKSPACE_KIND:
+        return workspaces.ensure(rows, record["name"], now=now)
+    kind: Any = record["kind"]  # the reader of the file has checked it
+    project = Project(key=record["key"], root=record["root"], name=record["name"], kind=kind, remote=record["remote"])
     seq = projects.seq_of(rows, project)
-    if seq is None and named["remote"] and files.is_missing(named["root"]):
-        seq = _with_remote(rows, named["remote"], wall=named["workspace"], now=now, here=here)
+    if seq is None and record["remote"] and files.is_missing(record["root"]):
+        seq = _with_remote(rows, record["remote"], wall=record["workspace"], now=now, own_project=own_project)
     if seq is not None:
         return seq
-    made = projects.ensure(rows, project, now=now)
-    if named["workspace"]:
-        workspaces.join(rows, workspaces.ensure(rows, named["workspace"], now=now), made)
-    return made
+    new_seq = projects.ensure(rows, project, now=now)
+    if record["workspace"]:
+        workspaces.join(rows, workspaces.ensure(rows, record["workspace"], now=now), new_seq)
+    return new_seq
 
 
-def _with_remote(rows: Rows, remote: str, *, wall: str, now: str, here: Project | None) -> int | None:
-    behind = workspaces.find_workspace(rows, wall) if wall else 0
-    if here is not None and here.remote == remote and (not wall or _wall_of(rows, here) == behind):
-        return projects.ensure(rows, here, now=now)
+def _with_remote(rows: Rows, remote: str, *, wall: str, now: str, own_project: Project | None) -> int | None:
+    workspace_seq = workspaces.find_workspace(rows, wall) if wall else 0
+    if (
+        own_project is not None
+        and own_project.remote == remote
+        and (not wall or _wall_of(rows, own_project) == workspace_seq)
+    ):
+        return projects.ensure(rows, own_project, now=now)
     sql = """select seq, root
-        from projects where remote = :remote and merged_into = 0 and part_of = 0 and (:open or workspace_seq = :behind)"""
-    alike = rows.all(sql, remote=remote, open=int(not wall), behind=-1 if behind is None else behind)
-    present = [row for row in alike if not files.is_missing(str(row[1]))] or alike
+        from projects where remote = :remote and merged_into = 0 and part_of = 0 and (:open or workspace_seq = :workspace_seq)"""
+    candidates = rows.all(
+        sql, remote=remote, open=int(not wall), workspace_seq=-1 if workspace_seq is None else workspace_seq
+    )
+    present = [row for row in candidates if not files.is_missing(str(row[1]))] or candidates
     return int(present[0][0]) if len(present) == 1 else None
 
 
@@ -134,12 +141,12 @@ def _wall_of(rows: Rows, project: Project) -> int:
     return projects.workspace_around(rows, project.root) if seq is None else projects.everywhere_of(rows, seq)
 
 
-def insert_memory(rows: Rows, ident: str, item: Mapping[str, Any], *, project: int, text_hash: str) -> int:
+def insert_memory(rows: Rows, memory_id: str, item: Mapping[str, Any], *, project: int, text_hash: str) -> int:
     """Stores a record's memory under an id, with its sources; returns its row key."""
     today = projects.active_day(rows, project)
     values = {name: item[name] for name in ("text", *COLUMNS)}
-    values |= {name: NEVER if left is None else today + left for name, left in item["days_left"].items()}
-    seq = rows.insert_keyed("memories", id=ident, text_hash=text_hash, project_seq=project, **values)
+    values |= {name: NEVER if days is None else today + days for name, days in item["days_left"].items()}
+    seq = rows.insert_keyed("memories", id=memory_id, text_hash=text_hash, project_seq=project, **values)
     add_sources(rows, seq, item)
     return seq
 
@@ -150,7 +157,9 @@ def add_sources(rows: Rows, seq: int, item: Mapping[str, Any]) -> None:
         memories.add_provenance(rows, seq, as_value(Provenance, source))
 
 
-def add_annotations(rows: Rows, seq: int, ident: str, item: Mapping[str, Any], *, renamed: Mapping[str, str]) -> None:
+def add_annotations(
+    rows: Rows, seq: int, memory_id: str, item: Mapping[str, Any], *, renamed: Mapping[str, str]
+) -> None:
     """Adds a new memory's symptoms, refutations, audit, links and successor.
 
     `renamed` maps the ids of the records to those that they have here.
@@ -162,15 +171,15 @@ def add_annotations(rows: Rows, seq: int, ident: str, item: Mapping[str, Any], *
         topics.tag_memory(rows, seq, name, by=by, weight=weight)
     for change in item["changes"]:
         written = {name: change[name] for name in ("change", "before", "after", "reason", "by", "at")}
-        made = belief_changes.record_change(rows, ident, **written)
+        change_seq = belief_changes.record_change(rows, memory_id, **written)
         if change["undone_at"]:
-            belief_changes.set_undone(rows, made, at=change["undone_at"])
-    for other, relationship, weight, at in item["links"]:
-        link = Link(from_id=ident, to_id=renamed.get(other, other), relationship=relationship, weight=weight)
-        memory_links.add_link(rows, link, now=at)
-    heir = renamed.get(item["superseded_by"], item["superseded_by"])
-    if heir and rows.value("select 1 from memories where id = :id", id=heir):
-        rows.update("memories", seq, superseded_by=heir)
+            belief_changes.set_undone(rows, change_seq, at=change["undone_at"])
+    for other, relationship, weight, linked_at in item["links"]:
+        link = Link(from_id=memory_id, to_id=renamed.get(other, other), relationship=relationship, weight=weight)
+        memory_links.add_link(rows, link, now=linked_at)
+    replacement = renamed.get(item["superseded_by"], item["superseded_by"])
+    if replacement and rows.value("select 1 from memories where id = :id", id=replacement):
+        rows.update("memories", seq, superseded_by=replacement)
 
 
 def set_scene(rows: Rows, seq: int, item: Mapping[str, Any]) -> None:
@@ -179,9 +188,9 @@ def set_scene(rows: Rows, seq: int, item: Mapping[str, Any]) -> None:
         memory_scenes.set_scene(rows, seq, uuid=uuid, text=text)
 
 
-def record_import(rows: Rows, ident: str, *, reason: str, now: str, state: str = "") -> None:
-    """Records in a memory's audit that it was imported; with the `state` IN_PART its references are still missing."""
-    belief_changes.record_change(rows, ident, IMPORTED, "", state, reason, "rule", now)
+def record_import(rows: Rows, memory_id: str, *, reason: str, now: str, state: str = "") -> None:
+    """Records in a memory's audit that it was imported; with the `state` INCOMPLETE its references are still missing."""
+    belief_changes.record_change(rows, memory_id, IMPORTED, "", state, reason, "rule", now)
 
 
 def list_imported(rows: Rows, seqs: Sequence[int]) -> list[tuple[str, str, str]]:
@@ -191,14 +200,15 @@ def list_imported(rows: Rows, seqs: Sequence[int]) -> list[tuple[str, str, str]]
     return rows.all(sql, brought=IMPORTED)
 
 
-def is_import_incomplete(rows: Rows, ident: str) -> bool:
+def is_import_incomplete(rows: Rows, memory_id: str) -> bool:
     """Whether a memory's import was interrupted before its references were stored."""
     return any(
-        change.change == IMPORTED and change.after == INCOMPLETE for change in belief_changes.changes_of(rows, ident)
+        change.change == IMPORTED and change.after == INCOMPLETE
+        for change in belief_changes.changes_of(rows, memory_id)
     )
 
 
-def mark_import_complete(rows: Rows, ident: str) -> None:
+def mark_import_complete(rows: Rows, memory_id: str) -> None:
     """Records that all of an imported memory is here."""
     sql = "update belief_changes set after = '' where memory_id = :id and change = :brought and after = :part"
-    rows.run(sql, id=ident, brought=IMPORTED, part=INCOMPLETE)
+    rows.run(sql, id=memory_id, brought=IMPORTED, part=INCOMPLETE)

@@ -10,17 +10,17 @@ from csmd.store.sqlite import Rows
 GOTCHA_STAGE = "gotchas"
 #: The stage whose cursor is, by session, the newest memory when its memories were related.
 RELATED_STAGE = "gotchas related"
-#: The greatest number of turns between a tool's call and its result.
+#: Most turns between a tool's call and its result.
 MAX_CALL_DISTANCE = 200
 
 
-def read_turns(rows: Rows, session_seq: int, *, after: int, upto: int, spoken: bool = False) -> list[TranscriptTurn]:
+def read_turns(rows: Rows, session_seq: int, *, after: int, until: int, spoken: bool = False) -> list[TranscriptTurn]:
     """Returns the transcript turns with `after` < ordinal <= `until`; `spoken` excludes tool calls and results."""
     sql = """select t.seq, t.uuid, t.kind, t.text, t.at, st.ordinal, t.tool_name, t.tool_id
         from session_turn st join turns t on t.seq = st.turn_seq
-        where st.session_seq = :session and st.ordinal > :after and st.ordinal <= :upto and t.source = 'transcript'
+        where st.session_seq = :session and st.ordinal > :after and st.ordinal <= :until and t.source = 'transcript'
         and (:spoken = 0 or t.kind in ('user', 'relayed', 'assistant', 'summary')) order by st.ordinal"""
-    return rows.read(TranscriptTurn, sql, session=session_seq, after=after, upto=upto, spoken=int(spoken))
+    return rows.read(TranscriptTurn, sql, session=session_seq, after=after, until=until, spoken=int(spoken))
 
 
 def list_stated_memories(rows: Rows, session_seq: int, session_id: str) -> list[StatedMemory]:

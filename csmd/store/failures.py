@@ -52,21 +52,21 @@ class ErrorRecord:
     @property
     def id(self) -> str:
         """The id of an error as users see it."""
-        return error_id(self.fingerprint)
+        return format_error_id(self.fingerprint)
 
 
-def error_id(fingerprint: str) -> str:
+def format_error_id(fingerprint: str) -> str:
     """Returns the id of an error: x and ten hex digits of its fingerprint."""
     return f"x{fingerprint[:10]}"
 
 
-def find_error_by_id(rows: Rows, ident: str, projects: Sequence[int] | None) -> ErrorRecord | None:
+def find_error_by_id(rows: Rows, error_id: str, projects: Sequence[int] | None) -> ErrorRecord | None:
     """Returns the error with an id, or None."""
-    if not ident.startswith("x") or len(ident) < 2:
+    if not error_id.startswith("x") or len(error_id) < 2:
         return None
     sql = """select fingerprint
         from errors where fingerprint >= :prefix and fingerprint < :prefix || 'g' order by fingerprint limit 1"""
-    fingerprint = rows.value(sql, prefix=ident[1:])
+    fingerprint = rows.value(sql, prefix=error_id[1:])
     return None if fingerprint is None else find_error(rows, fingerprint, projects)
 
 
@@ -131,7 +131,7 @@ def _add_fix_and_cause(
     rows: Rows, error: ErrorRecord, projects: Sequence[int] | None, already_in: PresentContext
 ) -> ErrorRecord:
     """Returns an error with its last fix and the memory that explains it."""
-    at, files, text, uuid = rows.first(
+    fixed_at, files, text, uuid = rows.first(
         f"""select f.at, f.files, f.text, f.uuid from error_fixes f join turns t on t.seq = f.turn_seq
             where f.error_seq = :error and {in_keys("t.project_seq", projects)} and {_outside_context("f")}
             order by f.at desc, f.seq desc limit 1""",  # noqa: S608
@@ -146,7 +146,7 @@ def _add_fix_and_cause(
         order by m.confidence desc, m.confirmed_at desc, m.id limit 1"""  # noqa: S608
     memory = rows.value(sql, fingerprint=error.fingerprint)
     edited = tuple(files.split("\n")) if files else ()
-    return replace(error, fixed_at=at, fixed_files=edited, fixed_by=text, fixed_uuid=uuid, memory_id=memory or "")
+    return replace(error, fixed_at=fixed_at, fixed_files=edited, fixed_by=text, fixed_uuid=uuid, memory_id=memory or "")
 
 
 def _outside_context(alias: str) -> str:
@@ -221,14 +221,14 @@ def refutations_of(rows: Rows, memory_seq: int) -> list[tuple[str, str, str]]:
 
 def delete_errors(rows: Rows, seq: int, uuid: str) -> None:
     """Deletes a turn's errors, and those that were seen nowhere else."""
-    shown = rows.column("delete from error_seen where turn_seq = :seq returning error_seq", seq=seq)
+    error_seqs = rows.column("delete from error_seen where turn_seq = :seq returning error_seq", seq=seq)
     rows.run("delete from error_fixes where turn_seq = :seq or uuid = :uuid", seq=seq, uuid=uuid)
-    for error in shown:
+    for error in error_seqs:
         sql = """delete from errors where seq = :seq and not exists (select 1 from error_seen x where x.error_seq = :seq)
             returning fingerprint"""
-        gone = rows.value(sql, seq=error)
-        if gone is not None:
-            rows.delete("injection_items", memory_id=error_id(gone))
+        fingerprint = rows.value(sql, seq=error)
+        if fingerprint is not None:
+            rows.delete("injection_items", memory_id=format_error_id(fingerprint))
 
 
 def delete_turn(rows: Rows, seq: int, uuid: str) -> None:

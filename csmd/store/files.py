@@ -27,6 +27,14 @@ SPOOL_LIMIT_BYTES = wire.MAX_BODY_BYTES + 1000
 SPOOL_UNFINISHED = ".tmp-"
 SPOOL_MAGIC = b"csmd-spool "
 SPOOL_VERSION = 1
+#: Longer files are left alone: nobody writes so much in a day.
+MEMORY_FILE_BYTES = 4 * 1024 * 1024
+#: Lines of one file and read that get a note each; the others share one.
+MAX_NOTES = 20
+SESSION_FILE_BYTES = 50 * 1024 * 1024
+#: A session's name is a file name.
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+SESSION_SUFFIX = ".jsonl"
 
 
 class Spooled(NamedTuple):
@@ -90,7 +98,7 @@ def spooled_paths(home: Path) -> list[Path]:
 
 
 def clear_unfinished(home: Path, *, before_s: float) -> int:
-    """Removes what hooks killed while spooling left before a time (seconds since 1970); returns how many.
+    """Removes the unfinished files of hooks killed before a time (seconds since 1970); returns their number.
 
     Half an event is useless but raw text; the transcript has the whole event.
     """
@@ -105,10 +113,10 @@ def clear_unfinished(home: Path, *, before_s: float) -> int:
 
 def _in_spool(home: Path) -> list[Path]:
     paths: list[Path] = []
-    for place in spool_places(home):
+    for directory in spool_places(home):
         with contextlib.suppress(OSError):
-            if _is_private(place) and (place.parent == home or _is_private(place.parent)):
-                paths += list(place.iterdir())
+            if _is_private(directory) and (directory.parent == home or _is_private(directory.parent)):
+                paths += list(directory.iterdir())
     return paths
 
 
@@ -264,12 +272,8 @@ def clear_stale_socket(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(info.st_mode) or info.st_uid != os.getuid():
-        raise ConfigError(f"{path} is in the way and is not a socket of yours", hint=f"move {path} away")
+        raise ConfigError(f"{path} exists and is not a socket of yours", hint=f"move {path} away")
     path.unlink()
-
-
-#: Longer files are left alone: nobody writes so much in a day.
-MEMORY_FILE_BYTES = 4 * 1024 * 1024
 
 
 def read_memory_file(path: Path) -> str | None:
@@ -304,7 +308,7 @@ def list_files(folder: Path, suffix: str = "") -> list[str]:
 
 
 def parse_yaml(text: str) -> Any:
-    """Parses YAML; None if there is none and for invalid YAML."""
+    """Parses YAML; None for an empty or invalid text."""
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError:
@@ -314,10 +318,6 @@ def parse_yaml(text: str) -> Any:
 def to_yaml(value: Any) -> str:
     """Returns a value as readable YAML, in its own order."""
     return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120))
-
-
-#: Lines of one file and read that get a note each; the others share one.
-MAX_NOTES = 20
 
 
 class QuarantineNotes:
@@ -334,7 +334,7 @@ class QuarantineNotes:
         self._now = ""
 
     def add(self, line: bytes | None, offset: int, *, reason: str, now: str) -> None:
-        """Notes a line; None for one that was too long to be read."""
+        """Records a malformed line; None for one that was too long to be read."""
         self._now = now
         if self._own >= MAX_NOTES:
             self._rest.append(offset)
@@ -346,7 +346,8 @@ class QuarantineNotes:
     def close(self) -> None:
         """Writes the note on the remaining lines."""
         if self._rest:
-            first, lines = self._rest[0], len(self._rest)
+            first = self._rest[0]
+            lines = len(self._rest)
             note: dict[str, object] = {
                 "at": self._now, "source": self._source, "lines": lines, "first_offset": first,
                 "last_offset": self._rest[-1], "reason": f"{amount(lines, 'more line')} that could not be read",
@@ -355,25 +356,19 @@ class QuarantineNotes:
             _write_note(self._directory, name, note)
 
 
-SESSION_FILE_BYTES = 50 * 1024 * 1024
-#: A session's name is a file name.
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-SESSION_SUFFIX = ".jsonl"
-
-
-def check_session_id(ident: str) -> str:
-    """Returns `ident` if a session file may have this name; raises BadInput otherwise."""
-    if not _ID.fullmatch(ident):
+def check_session_id(session_id: str) -> str:
+    """Returns `session_id` if a session file may have this name; raises BadInput otherwise."""
+    if not _ID.fullmatch(session_id):
         raise BadInput(
-            f"{ident[:60]!r} cannot be a session's name",
+            f"{session_id[:60]!r} cannot be a session's name",
             hint="use letters, digits, `.`, `_` and `-`, at most 100, beginning with a letter or digit",
         )
-    return ident
+    return session_id
 
 
-def session_file(root: Path, ident: str) -> Path | None:
+def session_file(root: Path, session_id: str) -> Path | None:
     """Returns the file of a session in any folder, or None."""
-    name = check_session_id(ident) + SESSION_SUFFIX
+    name = check_session_id(session_id) + SESSION_SUFFIX
     return next((path for path in sorted(root.glob(f"*/{name}")) if path.is_file() and not path.is_symlink()), None)
 
 
@@ -398,13 +393,12 @@ def append_lines(path: Path, line: bytes) -> None:
         data = b"\n" * torn + line + b"\n"
         if size + len(data) > SESSION_FILE_BYTES:
             raise TooLarge(
-                f"""{path.stem} holds {size} bytes,
-                    and a session file may have {SESSION_FILE_BYTES}: nothing was written, what it holds stays""",
+                f"{path.stem} has {size} bytes, and a session file may have {SESSION_FILE_BYTES}; nothing was written",
                 hint="begin another session",
             )
         try:
             if os.write(descriptor, data) != len(data):
-                raise OSError(0, "the disk took a part of the line only")
+                raise OSError(0, "only a part of the line was written")
             os.fsync(descriptor)
         except OSError as error:
             os.ftruncate(descriptor, size)

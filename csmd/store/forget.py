@@ -20,6 +20,24 @@ from csmd.text import similarity, tokens
 _CASES = (str.lower, str.capitalize, str.upper)
 #: The fewest words by which a heading may be the beginning of a longer text; shorter ones must match almost whole.
 MIN_HEADING_WORDS = 3
+#: A row of the scope itself, or of a project for which the scope is everywhere.
+_BELOW = (
+    "(project_seq = :scope or (select case p.kind when 'workspace' then -1 else p.workspace_seq end from projects p "
+    "where p.seq = project_seq) = :scope)"
+)
+_IN_ROWS = """select set_seq from changed_rows where seq > :after and seq <= :upto
+    and (item like :word or state like :word or more like :word or state_after like :word or more_after like :word)"""
+_IN_REASONS = (
+    "select seq from change_sets where seq > :after and seq <= :upto and (evidence like :word or reason like :word)"
+)
+_IN_FILES = (
+    "select seq from changed_files where seq > :after and seq <= :upto and (before like :word or after like :word)"
+)
+_IN_DIGESTS = """select d.session_seq, i.text
+    from digest_items i join digests d on d.seq = i.digest_seq where i.seq > :after
+    and i.seq <= :upto and i.text like :word and i.kind in ('goal', 'decision', 'correction', 'open', 'commit')"""
+_IN_GOTCHAS = """select st.session_seq, m.text from statements m join session_turn st on st.turn_seq = m.turn_seq
+    where m.seq > :after and m.seq <= :upto and m.category = 'gotcha' and m.text like :word"""
 
 
 class Traces(NamedTuple):
@@ -29,13 +47,6 @@ class Traces(NamedTuple):
     files: frozenset[int] = frozenset()
     sessions: frozenset[int] = frozenset()
     upto: Mapping[str, int] = {}
-
-
-#: A row of the scope itself, or of a project for which the scope is everywhere.
-_BELOW = (
-    "(project_seq = :scope or (select case p.kind when 'workspace' then -1 else p.workspace_seq end from projects p "
-    "where p.seq = project_seq) = :scope)"
-)
 
 
 def memories_below_scope(rows: Rows, text_hash: str, *, scope: int) -> list[Memory]:
@@ -78,19 +89,6 @@ class _Source(NamedTuple):
     sql: str
 
 
-_IN_ROWS = """select set_seq from changed_rows where seq > :after and seq <= :upto
-    and (item like :word or state like :word or more like :word or state_after like :word or more_after like :word)"""
-_IN_REASONS = (
-    "select seq from change_sets where seq > :after and seq <= :upto and (evidence like :word or reason like :word)"
-)
-_IN_FILES = (
-    "select seq from changed_files where seq > :after and seq <= :upto and (before like :word or after like :word)"
-)
-_IN_DIGESTS = """select d.session_seq, i.text
-    from digest_items i join digests d on d.seq = i.digest_seq where i.seq > :after
-    and i.seq <= :upto and i.text like :word and i.kind in ('goal', 'decision', 'correction', 'open', 'commit')"""
-_IN_GOTCHAS = """select st.session_seq, m.text from statements m join session_turn st on st.turn_seq = m.turn_seq
-    where m.seq > :after and m.seq <= :upto and m.category = 'gotcha' and m.text like :word"""
 _SOURCES: Mapping[str, _Source] = {
     "changed_rows": _Source(500, "changes", True, False, _IN_ROWS),
     "change_sets": _Source(2000, "changes", True, False, _IN_REASONS),
@@ -103,56 +101,58 @@ _SOURCES: Mapping[str, _Source] = {
 
 def find_traces(rows: Rows, memory: Memory) -> Generator[None, None, Traces]:
     """Searches where a memory may appear, in steps of some milliseconds; changes nothing."""
-    places = NO_TRACES
+    traces = NO_TRACES
     for table, source in _SOURCES.items():
-        last, at = _last_seq(rows, table), 0
-        while at < last:
-            upto = min(at + source.step, last)
-            places = _extend_places(rows, memory, table, places, at, upto)
-            at = upto
+        last_seq = _last_seq(rows, table)
+        position = 0
+        while position < last_seq:
+            until = min(position + source.step, last_seq)
+            traces = _extend_places(rows, memory, table, traces, position, until)
+            position = until
             yield
-    return places
+    return traces
 
 
-def _extend_places(rows: Rows, memory: Memory, table: str, places: Traces, after: int, upto: int) -> Traces:
+def _extend_places(rows: Rows, memory: Memory, table: str, traces: Traces, after: int, until: int) -> Traces:
     """Returns the known places with those between two rows of a table."""
     source = _SOURCES[table]
     words = [memory.id] * source.by_id + (_search_words(memory.text) if source.by_words else [])
-    hits = [row for word in words for row in rows.all(source.sql, after=after, upto=upto, word=f"%{word}%")]
+    hits = [row for word in words for row in rows.all(source.sql, after=after, upto=until, word=f"%{word}%")]
     keys = _matching_sessions(memory, hits) if source.gives == "sessions" else {int(row[0]) for row in hits}
-    more = {source.gives: getattr(places, source.gives) | keys, "upto": {**places.upto, table: upto}}
-    return places._replace(**more)
+    extended = {source.gives: getattr(traces, source.gives) | keys, "upto": {**traces.upto, table: until}}
+    return traces._replace(**extended)
 
 
-def erase_traces(rows: Rows, memory: Memory, places: Traces) -> Traces:
+def erase_traces(rows: Rows, memory: Memory, traces: Traces) -> Traces:
     """Deletes a memory from the journal of dreams and marks the days that may contain it.
 
     Runs before its statements are deleted. Searches only what was added since `find_traces`, or everything without it.
     """
-    everything = places
+    all_traces = traces
     curations.drop_answers(rows)
     for table in _SOURCES:
-        after, last = places.upto.get(table, 0), _last_seq(rows, table)
+        after = traces.upto.get(table, 0)
+        last = _last_seq(rows, table)
         if last > after:
-            everything = _extend_places(rows, memory, table, everything, after, last)
-    for change in sorted(everything.changes):
+            all_traces = _extend_places(rows, memory, table, all_traces, after, last)
+    for change in sorted(all_traces.changes):
         journal.erase_images(rows, change)
-    stored_days.mark_days_due(rows, [source.uuid for source in memory.provenance], sorted(everything.sessions))
-    return everything
+    stored_days.mark_days_due(rows, [source.uuid for source in memory.provenance], sorted(all_traces.sessions))
+    return all_traces
 
 
-def erase_from_files(rows: Rows, memory: Memory, places: Traces, *, key: bytes) -> None:
+def erase_from_files(rows: Rows, memory: Memory, traces: Traces, *, key: bytes) -> None:
     """Removes the lines of a memory from the files that dreams keep, after it is forgotten."""
     place_of = cache(lambda path: stored_pages.page_project(rows, path))
     is_unsaid = cache(lambda place, words: stored_pages.is_forgotten(rows, words, project=place, key=key))
-    for seq in sorted(places.files):
+    for seq in sorted(traces.files):
         row = rows.first("select path, before, after from changed_files where seq = :seq", seq=seq)
         if row is None:  # its action was deleted with the memory
             continue
         path, *images = row
         (before, cut_before), (after, cut_after) = (
             page_lines.remove_lines(
-                str(image), lambda ids: [ident for ident in ids if ident == memory.id],
+                str(image), lambda ids: [memory_id for memory_id in ids if memory_id == memory.id],
                 partial(is_unsaid, place_of(str(path))),
             )
             for image in images
@@ -183,9 +183,11 @@ def _search_words(text: str) -> list[str]:
 
     The store ignores case only in ASCII, so other stems are given in each spelling.
     """
-    stems, as_said = similarity.gist(text).stems, text.lower()
+    stems = similarity.gist(text).stems
+    as_said = text.lower()
     left_out = sum(
-        len(stems) - gone >= similarity.MIN_SAME_SHARE * len(stems) for gone in range(1, tombstones.MAX_LEFT_OUT + 1)
+        len(stems) - missing >= similarity.MIN_SAME_SHARE * len(stems)
+        for missing in range(1, tombstones.MAX_LEFT_OUT + 1)
     )
     plain_first = sorted(stems, key=lambda stem: (not stem.isascii() or stem not in as_said, -len(stem), stem))
     chosen = [spelling for stem in plain_first[: left_out + 1] for spelling in tokens.spellings(stem)]

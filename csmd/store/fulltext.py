@@ -12,6 +12,18 @@ from typing import NamedTuple
 
 from csmd.store.sqlite import Row, Rows, full_text_tables, in_keys
 
+#: The words of the passage `p` of the turn `t`.
+PASSAGE_TEXT = "case when p.text <> '' then p.text else csmd_slice(t.text, p.start_at, p.end_at) end"
+#: Joins the turn `n` if it is searchable; by index, because its row would be read to the end of a long text.
+JOIN_SEARCHABLE = "turns t indexed by turns_searchable on t.seq = n.turn_seq and t.searchable = 1"
+MAX_ROWS = 20_000
+#: Words with at most so many rows are counted first: they often leave no room for counting another.
+FEW_ROWS = 2_000
+#: Pages that one write merges.
+MERGE_PAGES = 32
+#: How many parts of one size are merged: the fewest that SQLite takes.
+MIN_MERGE_PARTS = 2
+
 
 class Index(NamedTuple):
     """A full-text index: its table, the table with its keys, the join to the row `b` with a project, a hit's key.
@@ -47,19 +59,6 @@ FULL_TEXT: dict[str, Index] = {
         key="d.seq",
     ),
 }
-#: The words of the passage `p` of the turn `t`.
-PASSAGE_TEXT = "case when p.text <> '' then p.text else csmd_slice(t.text, p.start_at, p.end_at) end"
-#: Joins the turn `n` if it is searchable; by index, because its row would be read to the end of a long text.
-JOIN_SEARCHABLE = "turns t indexed by turns_searchable on t.seq = n.turn_seq and t.searchable = 1"
-MAX_ROWS = 20_000
-#: Words with at most so many rows are counted first: they often leave no room for counting another.
-FEW_ROWS = 2_000
-
-
-#: Pages that one write merges.
-MERGE_PAGES = 32
-#: How many parts of one size are merged: the fewest that SQLite takes.
-MIN_MERGE_PARTS = 2
 
 
 def merge_indexes(rows: Rows) -> bool:
@@ -103,17 +102,17 @@ def text_hits(
     `any_of` also requires one of these terms. If even the rarest term is in more than MAX_ROWS rows, only the newest
     are searched.
     """
-    chosen, least = _choose_terms(rows, kind, [term for term in terms if match_expression([term])])
-    if not chosen:
+    selected, min_seq = _choose_terms(rows, kind, [term for term in terms if match_expression([term])])
+    if not selected:
         return []
     index = FULL_TEXT[kind]
     key, whose = _hit_columns(index, projects)
-    newest = f"and {index.table}.rowid >= {least}" if least else ""
+    newest = f"and {index.table}.rowid >= {min_seq}" if min_seq else ""
     return rows.all(
         f"""select {key}, -bm25({index.table}) as score from {index.table} {whose}
             where {index.table} match :expression {newest} and {in_keys("b.project_seq", projects)}
             order by score desc, {key} limit :limit""",  # noqa: S608
-        expression=" AND ".join(f"({match_expression(some)})" for some in (chosen, any_of) if match_expression(some)),
+        expression=" AND ".join(f"({match_expression(some)})" for some in (selected, any_of) if match_expression(some)),
         limit=limit,
     )
 
@@ -125,10 +124,8 @@ def literal_hits(
 
     Reads the newest MAX_ROWS turns. `text` must hold no wildcard of LIKE.
     """
-    least, among = (
-        rows.number("select coalesce(max(seq), 0) from turns") - MAX_ROWS,
-        in_keys("b.project_seq", projects),
-    )
+    least = rows.number("select coalesce(max(seq), 0) from turns") - MAX_ROWS
+    among = in_keys("b.project_seq", projects)
     sql = f"""select b.seq from (select seq, text
         from turns where searchable = 1 and seq > :least and text like :text) t join passages b on b.turn_seq = t.seq
         where {PASSAGE_TEXT.replace("p.", "b.")} like :text and {among} order by b.seq desc limit :limit"""  # noqa: S608
@@ -149,44 +146,44 @@ def _choose_terms(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str
     last = rows.value(f"select max(seq) from {index.base}")  # noqa: S608
     if last is None or last <= MAX_ROWS:
         return list(terms), 0
-    chosen: list[str] = []
-    left = MAX_ROWS
+    selected: list[str] = []
+    room = MAX_ROWS
     for count, term in _count_from_rarest(rows, kind, terms):
-        if count > left and chosen:
+        if count > room and selected:
             break
-        chosen.append(term)
-        left -= count
-    if left >= 0 or not chosen:
-        return chosen, 0
+        selected.append(term)
+        room -= count
+    if room >= 0 or not selected:
+        return selected, 0
     sql = f"""select rowid
         from {index.table} where {index.table} match :expression order by rowid desc limit 1 offset :most"""  # noqa: S608
-    least = rows.value(sql, expression=match_expression(chosen), most=MAX_ROWS)
-    return chosen, int(least or 0)
+    min_seq = rows.value(sql, expression=match_expression(selected), most=MAX_ROWS)
+    return selected, int(min_seq or 0)
 
 
 def _count_from_rarest(rows: Rows, kind: str, terms: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Yields (rows, term), the rarest first; the rows of common terms are counted only up to the remaining room."""
 
-    def counted(places: Iterable[int], most: int) -> list[tuple[int, int]]:
-        return sorted((count_rows_with(rows, kind, terms[place], most=most + 1), place) for place in places)
+    def count_terms(places: Iterable[int], most: int) -> list[tuple[int, int]]:
+        return sorted((count_rows_with(rows, kind, terms[index], limit=most + 1), index) for index in places)
 
     at_first = min(FEW_ROWS, MAX_ROWS)
-    counts = counted(range(len(terms)), at_first)
+    counts = count_terms(range(len(terms)), at_first)
     few = [entry for entry in counts if entry[0] <= at_first]
-    yield from ((count, terms[place]) for count, place in few)
-    left = max(0, MAX_ROWS - sum(count for count, _ in few))
-    yield from ((count, terms[place]) for count, place in counted([place for _, place in counts[len(few) :]], left))
+    yield from ((count, terms[index]) for count, index in few)
+    room = max(0, MAX_ROWS - sum(count for count, _ in few))
+    yield from ((count, terms[index]) for count, index in count_terms([index for _, index in counts[len(few) :]], room))
 
 
-def count_rows_with(rows: Rows, kind: str, term: str, *, most: int = 0) -> int:
-    """Counts the rows with a term (stemmed), up to `most` (0: one more than a search reads)."""
-    most = most or MAX_ROWS + 1
-    cached, counted = (rows.read_cache or {}).get((kind, term), (0, 0))
-    if counted >= most or cached < counted:
-        return min(int(cached), most)
+def count_rows_with(rows: Rows, kind: str, term: str, *, limit: int = 0) -> int:
+    """Counts the rows with a term (stemmed), up to `limit` (0: one more than a search reads)."""
+    limit = limit or MAX_ROWS + 1
+    cached, counted_to = (rows.read_cache or {}).get((kind, term), (0, 0))
+    if counted_to >= limit or cached < counted_to:
+        return min(int(cached), limit)
     table = FULL_TEXT[kind].table
-    sql = f"select count(*) from (select rowid from {table} where {table} match :term limit :most)"  # noqa: S608
-    total = rows.number(sql, term=match_expression([term]), most=most)
+    sql = f"select count(*) from (select rowid from {table} where {table} match :term limit :limit)"  # noqa: S608
+    total = rows.number(sql, term=match_expression([term]), limit=limit)
     if rows.read_cache is not None:
-        rows.read_cache[kind, term] = total, most
+        rows.read_cache[kind, term] = total, limit
     return total

@@ -32,9 +32,9 @@ def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority:
     A goal with the same words is reopened; it becomes the user's if the user states it.
     """
     words = " ".join(text.casefold().split())
-    ident = "g" + hashlib.sha256(f"{project}:{session_id}:{words}".encode()).hexdigest()[:10]
-    done_at = rows.find("goals", "done_at", id=ident)
-    goal = {"id": ident, "project_seq": project, "session_id": session_id, "text": text, "authority": authority}
+    goal_id = "g" + hashlib.sha256(f"{project}:{session_id}:{words}".encode()).hexdigest()[:10]
+    done_at = rows.find("goals", "done_at", id=goal_id)
+    goal = {"id": goal_id, "project_seq": project, "session_id": session_id, "text": text, "authority": authority}
     rows.insert(
         "goals",
         """on conflict (id) do update set done_at = '',
@@ -42,7 +42,7 @@ def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority:
         created_at=now,
         **goal,
     )
-    return ident, done_at != ""
+    return goal_id, done_at != ""
 
 
 def _read_where(rows: Rows, condition: str, **values: Any) -> list[Goal]:
@@ -57,10 +57,10 @@ def list_open_goals(rows: Rows, *, projects: Sequence[int], session_id: str) -> 
     return _read_where(rows, condition, session=session_id)
 
 
-def list_goals(rows: Rows, *, projects: Sequence[int] | None, done: bool) -> list[Goal]:
+def list_goals(rows: Rows, *, projects: Sequence[int] | None, with_done: bool) -> list[Goal]:
     """Returns the goals of these projects (None: all), finished ones only on request, the latest first."""
-    condition = f"(:done = 1 or g.done_at = '') and {in_keys('g.project_seq', projects)}"
-    return _read_where(rows, f"{condition} order by g.created_at desc, g.seq desc", done=int(done))
+    condition = f"(:with_done = 1 or g.done_at = '') and {in_keys('g.project_seq', projects)}"
+    return _read_where(rows, f"{condition} order by g.created_at desc, g.seq desc", with_done=int(with_done))
 
 
 def find_goals(rows: Rows, prefix: str) -> list[Goal]:
@@ -68,15 +68,15 @@ def find_goals(rows: Rows, prefix: str) -> list[Goal]:
     return _read_where(rows, f"{starts_with('g.id')} order by g.id limit 5", prefix=prefix)
 
 
-def finish_goal(rows: Rows, ident: str, *, now: str) -> bool:
+def finish_goal(rows: Rows, goal_id: str, *, now: str) -> bool:
     """Marks a goal as done; False if it was."""
-    return bool(rows.run("update goals set done_at = :now where id = :id and done_at = ''", now=now, id=ident))
+    return bool(rows.run("update goals set done_at = :now where id = :id and done_at = ''", now=now, id=goal_id))
 
 
-def reopen_goal(rows: Rows, ident: str) -> str:
+def reopen_goal(rows: Rows, goal_id: str) -> str:
     """Marks a goal as open and returns its text; "" if there is no such goal."""
-    rows.run("update goals set done_at = '' where id = :id", id=ident)
-    return str(rows.find("goals", "text", id=ident) or "")
+    rows.run("update goals set done_at = '' where id = :id", id=goal_id)
+    return str(rows.find("goals", "text", id=goal_id) or "")
 
 
 def merge_goals(rows: Rows, source: int, into: int) -> None:

@@ -38,6 +38,7 @@ _HEAD_BYTES = 100
 #: (offset, bytes) of its page size, change counter, page count, and the change counter at that count.
 _HEAD_FIELDS = ((16, 2), (24, 4), (28, 4), (92, 4))
 SMALLER_HINT = "export less from the program that wrote it, or split it"
+_REPAIR_HINT = "import a backup of it, or repair it first: sqlite3 FILE .recover"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +73,12 @@ class ForeignFile:
                 if line.strip():
                     yield number, line
 
-    def read_whole(self, most: int) -> bytes:
-        """Returns the bytes of a file; raises TooLarge beyond `most`."""
+    def read_whole(self, limit: int) -> bytes:
+        """Returns the bytes of a file; raises TooLarge beyond `limit`."""
         with open_regular(self.path) as file:
-            data = file.read(most + 1)
-        if len(data) > most:
-            raise TooLarge(f"{self.path} is larger than {most // 1_000_000} MB", hint=SMALLER_HINT)
+            data = file.read(limit + 1)
+        if len(data) > limit:
+            raise TooLarge(f"{self.path} is larger than {limit // 1_000_000} MB", hint=SMALLER_HINT)
         return data
 
     def read_notes(self) -> Iterator[MarkdownNote]:
@@ -98,15 +99,12 @@ class ForeignFile:
             try:
                 part = self.rows.all(sql, after=after)
             except StoreError as error:
-                raise BadInput(f"{self.path} is damaged: {table} cannot be read", hint=_MEND_HINT) from error
+                raise BadInput(f"{self.path} is damaged: {table} cannot be read", hint=_REPAIR_HINT) from error
             for row in part:
                 yield {**dict.fromkeys(columns), **dict(zip(("id", *present), row, strict=True))}
             if len(part) < ROWS_AT_ONCE:
                 return
             after = part[-1][0]
-
-
-_MEND_HINT = "import a backup of it, or mend it first: sqlite3 FILE .recover"
 
 
 @contextlib.contextmanager
@@ -136,13 +134,13 @@ def open_import(path: Path) -> Iterator[ForeignFile]:
     with contextlib.suppress(FileNotFoundError):
         if log.stat().st_size:
             raise BadInput(
-                f"{path} is in use: changes still wait in {log.name}",
+                f"{path} is in use: changes are waiting in {log.name}",
                 hint=f"import a copy: sqlite3 {path.name} '.backup copy.db'; or end the program that writes it",
             )
     try:
         connection = connect(path, readonly=True, immutable=True)
     except StoreError as error:
-        raise BadInput(f"{path} is damaged, or no SQLite database", hint=_MEND_HINT) from error
+        raise BadInput(f"{path} is damaged, or no SQLite database", hint=_REPAIR_HINT) from error
     try:
         rows = Rows(connection)
         yield ForeignFile(path=path, beginning=beginning, tables=_tables(rows, path), rows=rows)
@@ -154,7 +152,7 @@ def _database_size(head: bytes) -> int:
     """Returns a SQLite database's size in bytes by its header; 0 if the header does not tell."""
     if len(head) < _HEAD_BYTES:
         return _HEAD_BYTES
-    page, changes, pages, counted_at = (int.from_bytes(head[at : at + size]) for at, size in _HEAD_FIELDS)
+    page, changes, pages, counted_at = (int.from_bytes(head[offset : offset + size]) for offset, size in _HEAD_FIELDS)
     # The page count is valid only if written with the last change (https://sqlite.org/fileformat.html, 1.3.7).
     return (65_536 if page == 1 else page) * pages if changes == counted_at else 0
 
@@ -178,7 +176,7 @@ def _tables(rows: Rows, path: Path) -> dict[str, frozenset[str]]:
             name: frozenset(rows.column("select name from pragma_table_info(:table)", table=name)) for name in names
         }
     except StoreError as error:
-        raise BadInput(f"{path} is damaged, or no SQLite database", hint=_MEND_HINT) from error
+        raise BadInput(f"{path} is damaged, or no SQLite database", hint=_REPAIR_HINT) from error
 
 
 def _list_notes(folder: Path) -> tuple[Path, ...]:
@@ -191,7 +189,7 @@ def _list_notes(folder: Path) -> tuple[Path, ...]:
         if stat.S_ISREG((info := path.stat()).st_mode)
     ]
     if len(notes) > MAX_NOTES:
-        raise TooLarge(f"{folder} holds more than {amount(MAX_NOTES, 'note')}", hint="import its folders one by one")
+        raise TooLarge(f"{folder} has more than {amount(MAX_NOTES, 'note')}", hint="import its folders one by one")
     if sum(size for _, size in notes) > MAX_BYTES:
         raise TooLarge(
             f"the notes in {folder} are larger than {MAX_BYTES // 1_000_000} MB", hint="import its folders one by one"

@@ -24,17 +24,17 @@ def replace_instructions(rows: Rows, project: int, instructions: Sequence[Instru
     """Replaces a project's instructions, in order; returns how many files are new, changed or gone."""
     stored = {path: rest for path, *rest in instruction_hashes(rows, project)}
     changed = sum(stored.get(file.path) != [file.text_hash, file.hosts] for file in instructions)
-    gone = stored.keys() - {file.path for file in instructions}
+    missing = stored.keys() - {file.path for file in instructions}
     for ordinal, file in enumerate(instructions):
         values = {"project_seq": project, "ordinal": ordinal, "read_at": now, "gone": 0, **column_values(file)}
         rows.upsert("instructions", "project_seq, path", **values)
-    for path in gone:
+    for path in missing:
         # The text of a missing file is deleted; its path and kind stay.
         sql = (
             "update instructions set gone = 1, text = '', read_at = :now where project_seq = :project and path = :path"
         )
         rows.run(sql, now=now, project=project, path=path)
-    return changed + len(gone)
+    return changed + len(missing)
 
 
 def instruction_hashes(rows: Rows, project: int) -> list[tuple[str, str, str]]:

@@ -10,6 +10,10 @@ from csmd.store import passages, recovery, schema_migrations, vectors
 from csmd.store.sqlite import Rows, full_text_tables, open_rows
 from csmd.text.display import amount
 
+#: SQLite's settings of the file and of the connection.
+_PRAGMAS = ("application_id", "user_version", "journal_mode", "synchronous", "page_size", "page_count", "freelist_count",
+            "auto_vacuum", "secure_delete", "foreign_keys")  # fmt: skip
+
 
 def _difference_query(counted: str, kept: str) -> str:
     """Returns the number of rows that differ between two counts; a row of zeros counts as missing."""
@@ -96,11 +100,6 @@ def check_indexes(rows: Rows) -> list[str]:
         return problems + passages.find_index_problems(rows) + vectors.find_problems(rows)
     except StoreError as error:
         return [*problems, f"vectors: {error.what}"]
-
-
-#: SQLite's settings of the file and of the connection.
-_PRAGMAS = ("application_id", "user_version", "journal_mode", "synchronous", "page_size", "page_count", "freelist_count",
-            "auto_vacuum", "secure_delete", "foreign_keys")  # fmt: skip
 
 
 def describe_database(rows: Rows) -> dict[str, dict[str, Any]]:

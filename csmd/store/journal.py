@@ -1,6 +1,6 @@
 """The journal: what a person's answer or a dream's action changed, as change sets that can be undone.
 
-A change set holds an image of each memory and candidate before and after the act, and the text of each file that it
+A change set holds a snapshot of each memory and candidate before and after the act, and the text of each file that it
 wrote. `csmd.memory.undo` restores the rows of one, `csmd.dream.dream_undo` the files.
 """
 
@@ -30,6 +30,9 @@ FILE_KIND = "page"
 DONE = "done"
 #: What a person did that cannot be undone.
 FORGET = "forget"
+_UNDONE = "and c.undone_at <> '' and f.kept = ''"
+#: A string of JSON.
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 class ChangeSet(NamedTuple):
@@ -88,11 +91,18 @@ def record_answer(
 
     `item` is what the answer is about, "" for the resulting memory.
     """
-    made, changed = _carry_out(rows, act, ())
+    result_id, changed = _carry_out(rows, act, ())
     number = rows.number("select coalesce(max(seq), 0) from change_sets") + 1
-    ident = "a" + hashlib.sha256(f"{number}:{item or made}:{kind}:{now}".encode()).hexdigest()[:10]
+    answer_id = "a" + hashlib.sha256(f"{number}:{item or result_id}:{kind}:{now}".encode()).hexdigest()[:10]
     seq = rows.insert_keyed(
-        "change_sets", id=ident, by_whom=by, kind=kind, item=item or made, made=made, project_seq=project, at=now
+        "change_sets",
+        id=answer_id,
+        by_whom=by,
+        kind=kind,
+        item=item or result_id,
+        made=result_id,
+        project_seq=project,
+        at=now,
     )
     _record_rows(rows, seq, changed)
     return _where(rows, "c.seq = :seq", seq=seq)[0]
@@ -145,7 +155,7 @@ def _insert_action(
 def _carry_out(rows: Rows, act: Callable[[], Any], items: Iterable[str]) -> tuple[Any, list[tuple[Snapshot, Snapshot]]]:
     """Carries out an act; returns its result and each row that it changed, before and after it.
 
-    If it changes other rows than `items`, it is rolled back, their images are taken, and it is carried out again.
+    If it changes other rows than `items`, it is rolled back, their snapshots are taken, and it is carried out again.
     """
     was = {image.item: image for image in memory_snapshots.take_snapshots(rows, items)}
     rows.connection.execute("savepoint act")
@@ -164,7 +174,7 @@ def _carry_out(rows: Rows, act: Callable[[], Any], items: Iterable[str]) -> tupl
 
 @contextmanager
 def _watch(rows: Rows) -> Iterator[Mapping[str, set[int]]]:
-    """Collects the row keys that are inserted, updated or deleted meanwhile, by table."""
+    """Collects the row keys that the block inserts, updates or deletes, by table."""
     touched: dict[str, set[int]] = defaultdict(set)
     rows.connection.set_update_hook(lambda _, __, table, key: touched[table].add(key))
     try:
@@ -178,14 +188,14 @@ def _find_touched(rows: Rows, touched: Mapping[str, set[int]]) -> tuple[set[str]
 
     The second value says whether a touched one does not exist.
     """
-    idents = [
-        ident
+    items = [
+        item
         for table in ("memories", "candidates")
-        for ident in rows.column(f"select id from {table} where {in_keys('seq', touched.get(table, ()))}")  # noqa: S608
+        for item in rows.column(f"select id from {table} where {in_keys('seq', touched.get(table, ()))}")  # noqa: S608
     ]
-    has_deleted = len(idents) < sum(len(touched.get(table, ())) for table in ("memories", "candidates"))
+    has_deleted = len(items) < sum(len(touched.get(table, ())) for table in ("memories", "candidates"))
     audited = f"select memory_id from belief_changes where {in_keys('seq', touched.get('belief_changes', ()))}"  # noqa: S608
-    return {*idents, *rows.column(audited)}, has_deleted
+    return {*items, *rows.column(audited)}, has_deleted
 
 
 def _record_rows(rows: Rows, set_seq: int, changed: Iterable[tuple[Snapshot, Snapshot]]) -> None:
@@ -214,16 +224,16 @@ def change_set(rows: Rows, seq: int) -> ChangeSet:
     return _where(rows, "c.seq = :seq", seq=seq)[0]
 
 
-def last_answer(rows: Rows, *, projects: Sequence[int] | None, ident: str = "") -> ChangeSet | None:
+def last_answer(rows: Rows, *, projects: Sequence[int] | None, item_id: str = "") -> ChangeSet | None:
     """Returns the latest answer of a person in these projects (None: in all) that is not undone; None if there is none.
 
-    With `ident` the answer with that id, or else the latest about that item, a rule's or an assistant's included.
+    With `item_id` the answer with that id, or else the latest about that item, a rule's or an assistant's included.
     """
     answers = _where(
         rows,
         f"""c.dream_seq is null and (c.id = :id or (c.undone_at = '' and (c.item = :id or (:id = ''
             and c.by_whom = 'person')))) and {in_keys("c.project_seq", projects)} order by c.seq desc limit 1""",
-        id=ident,
+        id=item_id,
     )
     return answers[0] if answers else None
 
@@ -281,9 +291,6 @@ def _files(rows: Rows, condition: str, **values: Any) -> list[ChangedFile]:
     return rows.read(ChangedFile, sql, **values)
 
 
-_UNDONE = "and c.undone_at <> '' and f.kept = ''"
-
-
 def paths_written(rows: Rows, dreams: Sequence[int], *, undone_only: bool = False) -> list[str]:
     """Returns the files that some dreams wrote; with `undone_only` those that are to be restored."""
     undone = _UNDONE if undone_only else ""
@@ -328,7 +335,7 @@ def mark_undone(rows: Rows, change: ChangeSet, *, now: str) -> None:
 
 
 def mark_file(rows: Rows, file: ChangedFile, *, kept: str, now: str) -> None:
-    """Records that a file is to be restored, or why it stays as it is."""
+    """Records that a file is to be restored, or why it is kept."""
     rows.update("changed_files", file.seq, kept=kept)
     sql = "update change_sets set undone_at = :at where seq = (select set_seq from changed_files where seq = :seq)"
     rows.run(sql, at="" if kept else now, seq=file.seq)
@@ -350,7 +357,7 @@ def undo_results(rows: Rows, dreams: Sequence[int]) -> list[tuple[str, str, bool
 
 
 def erase_images(rows: Rows, set_seq: int) -> int:
-    """Erases the images and the words of a change set: a half undo is none. Returns how many images."""
+    """Erases the snapshots and words of a change set, since half an undo is useless; returns the number of snapshots."""
     rows.update("change_sets", set_seq, reason=PURGED, evidence="")
     return rows.delete("changed_rows", set_seq=set_seq)
 
@@ -361,13 +368,13 @@ def erase_project(rows: Rows, project: int) -> None:
 
 
 def purge_answers(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """Deletes the images of every answer from before the latest purge, which cannot be undone; a pass of a purge."""
+    """Deletes the snapshots of every answer from before the latest purge, which cannot be undone; a pass of a purge."""
     del key, after
     sql = """delete from changed_rows where set_seq in (select seq
         from change_sets where dream_seq is null and at <= (select max(created_at)
         from tombstones where kind in ('text', 'turn', 'session', 'project', 'file')))"""
-    gone = rows.run(sql)
-    return None, gone
+    deleted = rows.run(sql)
+    return None, deleted
 
 
 def purge_actions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
@@ -380,28 +387,24 @@ def purge_actions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     since = rows.value("select max(created_at) from tombstones where kind in ('turn', 'session', 'project', 'file')")
     if since is None:
         return None, 0
-    gone = 0
+    deleted = 0
     if after == 0:
         written = "delete from changed_files where set_seq in (select seq from change_sets where at <= :since)"
-        gone = rows.run(written, since=since)
+        deleted = rows.run(written, since=since)
     sql = """select r.seq, r.set_seq, c.project_seq, c.at, c.evidence, r.state, r.more, r.state_after, r.more_after
         from changed_rows r join change_sets c on c.seq = r.set_seq where r.seq > :after order by r.seq limit :limit"""
-    images = rows.all(sql, after=after, limit=ROWS_PER_PASS)
+    snapshot_rows = rows.all(sql, after=after, limit=ROWS_PER_PASS)
     projects = tombstones.purged_projects(rows, key)
-    sources = [(row[1], row[3] <= projects.get(row[2], ""), _find_names(row[4], row[5:])) for row in images]
+    sources = [(row[1], row[3] <= projects.get(row[2], ""), _find_names(row[4], row[5:])) for row in snapshot_rows]
     names = [*{name for *_, some in sources for name in some}]
     purged = tombstones.purged_names(rows, "turn", names, key=key)
     purged |= tombstones.purged_names(rows, "session", names, key=key)
     for seq in {change for change, as_whole, some in sources if as_whole or some & purged.keys()}:
-        gone += erase_images(rows, seq)
-    return (images[-1][0] if images else None), gone
-
-
-#: A string of JSON.
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+        deleted += erase_images(rows, seq)
+    return (snapshot_rows[-1][0] if snapshot_rows else None), deleted
 
 
 def _find_names(evidence: str, images: Iterable[str]) -> set[str]:
-    """Returns every string in an action's evidence and images (JSON) that may name a turn or a session."""
+    """Returns every string in an action's evidence and snapshots (JSON) that may name a turn or a session."""
     strings = [*evidence.split(), *(text for image in images for text in _STRING.findall(image))]
     return {name for text in strings for name in (text, text.partition("/")[0])}

@@ -15,7 +15,7 @@ from csmd.store.sqlite import IS_LISTED, Rows, in_keys, listed
 #: Why a memory that is not refuted may still be wrong: it describes code that was edited later.
 EDITED_CODE = "the code that it speaks of was edited later in its session"
 _REFUTED_FOR = "exists (select 1 from refutations r where r.memory_seq = m.seq and r.at > m.confirmed_at and r.reason"
-#: Memories said here, not by a colleague.
+#: Memories `m` stated in this home, not by a colleague.
 NOT_COLLEAGUES = "m.seq not in (select memory_seq from team_memories)"
 _COLUMNS = columns(
     Memory,
@@ -40,6 +40,7 @@ _BELIEF_COLUMNS = (
     "confidence", "authority", "origin", "tier", "decay", "confirmed_at", "hot_until", "warm_until", "archive_at", "pinned",
     "superseded_by", "used_at",
 )  # fmt: skip
+INFERRED_ORIGIN = "inferred"
 
 
 def where(rows: Rows, condition: str, **values: object) -> list[Memory]:
@@ -126,11 +127,11 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Memory]:
 
 def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]]:
     """Returns the memories that each of these turns states or confirms; turns without any are left out."""
-    bare = {uuid: uuid.partition("/")[0] for uuid in uuids}
-    wanted = sorted({*bare, *bare.values()})
-    if not wanted:
+    lines = {uuid: uuid.partition("/")[0] for uuid in uuids}
+    all_uuids = sorted({*lines, *lines.values()})
+    if not all_uuids:
         return {}
-    values = {f"uuid{place}": uuid for place, uuid in enumerate(wanted)}
+    values = {f"uuid{number}": uuid for number, uuid in enumerate(all_uuids)}
     uuid_names = ", ".join(f":{name}" for name in values)
     sql = f"select uuid, memory_seq from provenance where uuid in ({uuid_names}) order by memory_seq"  # noqa: S608
     sources = rows.all(sql, **values)
@@ -139,7 +140,7 @@ def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]
     for uuid, seq in sources:
         if seq in memories:
             by_uuid[uuid][seq] = memories[seq]
-    by_turn = {uuid: list({**by_uuid[uuid], **by_uuid[short]}.values()) for uuid, short in bare.items()}
+    by_turn = {uuid: list({**by_uuid[uuid], **by_uuid[short]}.values()) for uuid, short in lines.items()}
     return {uuid: stated for uuid, stated in by_turn.items() if stated}
 
 
@@ -230,7 +231,7 @@ def memories_replaced_by(rows: Rows, idents: Sequence[str]) -> dict[str, list[Me
     """Returns the memories that each of these replaces; those that replace none are left out."""
     if not idents:
         return {}
-    values = {f"ident{place}": ident for place, ident in enumerate(idents)}
+    values = {f"ident{number}": memory_id for number, memory_id in enumerate(idents)}
     ident_names = ", ".join(f":{name}" for name in values)
     replaced: dict[str, list[Memory]] = defaultdict(list)
     for memory in where(rows, f"m.superseded_by in ({ident_names}) order by m.confirmed_at desc, m.seq", **values):
@@ -260,9 +261,6 @@ def move_provenance(rows: Rows, old: str, new: str) -> None:
         and not exists (select 1 from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :new)"""
     rows.run(sql, new=new, old=old)
     rows.delete("provenance", uuid=old)
-
-
-INFERRED_ORIGIN = "inferred"
 
 
 def is_inferred(memory: Memory, text: str) -> bool:

@@ -14,21 +14,21 @@ from csmd.store.sqlite import Rows
 def delete_memory(rows: Rows, memory: Memory) -> None:
     """Deletes a memory with its vectors, links, items of receipts, and the memory of its remaining parts.
 
-    What it superseded is superseded by its successor, or holds again. Memories merged into it, its twins, the note made
+    What it superseded is superseded by its successor, or is active again. Memories merged into it, its twins, the note made
     of it, and the candidates and audit that quote it are deleted, too.
     """
     sql = """select seq from memories where twin_of = :seq and twin_of > 0
         union all select from_seq from links where to_seq = :seq and relationship = 'merged_into'
         union all select n.seq from links l join memories n on n.seq = l.to_seq
         where l.from_seq = :seq and l.relationship = 'curated_as' and n.origin = 'curated' and n.pinned = 0"""
-    aside = rows.column(sql, seq=memory.seq)
-    delete_all(rows, [*aside, *memory_links.release_second_half(rows, memory.id)])
+    dependent_seqs = rows.column(sql, seq=memory.seq)
+    delete_all(rows, [*dependent_seqs, *memory_links.release_second_half(rows, memory.id)])
     candidates.forget(rows, memory.id)
     vectors.delete_of_row(rows, "memory", memory.seq)
     rows.delete("injection_items", memory_id=memory.id)
     rows.delete("memories", seq=memory.seq)
-    for lifted in pass_on_supersessions(rows, memory.id, memory.superseded_by):
-        delete_all(rows, memory_links.release_second_half(rows, lifted))
+    for restored_id in pass_on_supersessions(rows, memory.id, memory.superseded_by):
+        delete_all(rows, memory_links.release_second_half(rows, restored_id))
 
 
 def delete_all(rows: Rows, seqs: Sequence[int]) -> None:

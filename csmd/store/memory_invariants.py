@@ -21,6 +21,9 @@ MIN_INFERRED_CONFIDENCE = 0.7
 MIN_REINFORCEMENT = 3
 #: Fewest turns that support the candidate of an inferred memory.
 MIN_EVIDENCE = 2
+_FORGET = "`csmd show ID` shows its sources; `csmd forget ID` deletes it"
+_REPAIR = "`csmd repair --dry-run` lists the problems of the database"
+_REVIEW = "`csmd review` shows it"
 
 
 class Invariant(NamedTuple):
@@ -40,9 +43,6 @@ def _bound_by_category(bound: str) -> str:
     return f"case m.category {parts} else 0 end"
 
 
-_FORGET = "`csmd show ID` shows its sources; `csmd forget ID` deletes it"
-_REPAIR = "`csmd repair --dry-run` lists the problems of the database"
-_REVIEW = "`csmd review` shows it"
 _CONFIDENCE_SQL = (
     "select m.id from memories m where m.confidence < 0 or m.confidence > 1 "  # noqa: S608
     # Above the range only if said again or pinned, below only if contradicted since.

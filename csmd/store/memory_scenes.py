@@ -8,6 +8,8 @@ from csmd.conversation import SessionPrompt, StatedInTurn
 from csmd.hosts.tool_calls import TEXT_WRITERS, WRITE
 from csmd.store.sqlite import Rows
 
+_WRITERS = ", ".join(f"'{name}'" for name in sorted(TEXT_WRITERS))
+
 
 class FileChange(NamedTuple):
     """A tool call that wrote to a file: `anew` if all of it, `input_start` is the beginning of the call's input."""
@@ -19,39 +21,36 @@ class FileChange(NamedTuple):
     input_start: str
 
 
-def stated_by_session(rows: Rows, session_seq: int, session_id: str, *, upto: int) -> list[StatedInTurn]:
+def stated_by_session(rows: Rows, session_seq: int, session_id: str, *, until: int) -> list[StatedInTurn]:
     """Returns the memories that a session stated first, except counted ones, each with its first stating turn."""
     sql = """select m.seq, m.text, m.authority, p.uuid, st.ordinal, t.text, m.gate
         from memories m join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id
         join turns t on t.uuid = p.uuid join session_turn st on st.session_seq = :session and st.turn_seq = t.seq
         where m.session_id = :id and m.twin_of = 0 and m.origin = 'stated'
-        and m.gate <> 'relational' and m.scope = 'project' and st.ordinal <= :upto order by st.ordinal desc, m.seq"""
-    statements = rows.read(StatedInTurn, sql, session=session_seq, id=session_id, upto=upto)
+        and m.gate <> 'relational' and m.scope = 'project' and st.ordinal <= :until order by st.ordinal desc, m.seq"""
+    statements = rows.read(StatedInTurn, sql, session=session_seq, id=session_id, until=until)
     return list({stated.memory_seq: stated for stated in statements}.values())
 
 
-_WRITERS = ", ".join(f"'{name}'" for name in sorted(TEXT_WRITERS))
-
-
 def file_changes_of(
-    rows: Rows, session_seq: int, *, after: int = 0, upto: int, most: int, characters: int = 2**31
+    rows: Rows, session_seq: int, *, after: int = 0, until: int, limit: int, characters: int = 2**31
 ) -> list[FileChange]:
-    """Returns the last calls of a session that wrote to a file, past an ordinal up to another one, in order."""
+    """Returns the last calls of a session that wrote to a file, past an ordinal up to another ordinal, in order."""
     sql = f"""select t.uuid, t.at, st.ordinal, t.tool_name = :creates, substr(t.text, 1, :characters)
         from session_turn st join turns t on t.seq = st.turn_seq
-        where st.session_seq = :session and st.ordinal > :after and st.ordinal <= :upto and t.kind = 'tool_call'
-        and t.tool_name in ({_WRITERS}) and t.source = 'transcript' order by st.ordinal desc limit :most"""  # noqa: S608
-    limits = {"after": after, "upto": upto, "most": most, "characters": characters}
+        where st.session_seq = :session and st.ordinal > :after and st.ordinal <= :until and t.kind = 'tool_call'
+        and t.tool_name in ({_WRITERS}) and t.source = 'transcript' order by st.ordinal desc limit :limit"""  # noqa: S608
+    limits = {"after": after, "until": until, "limit": limit, "characters": characters}
     changes = rows.read(FileChange, sql, session=session_seq, creates=WRITE, **limits)
     return changes[::-1]
 
 
-def prompts_of(rows: Rows, session_seq: int, *, upto: int) -> list[SessionPrompt]:
+def prompts_of(rows: Rows, session_seq: int, *, until: int) -> list[SessionPrompt]:
     """Returns everything that an assistant answers to in a session, in order."""
     sql = """select t.uuid, st.ordinal, case when t.kind = 'user' then t.text else '' end from session_turn st
-        join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 and st.ordinal <= :upto
+        join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 and st.ordinal <= :until
         and t.kind in ('user', 'relayed', 'command', 'notification') and t.source = 'transcript' order by st.ordinal"""
-    return rows.read(SessionPrompt, sql, session=session_seq, upto=upto)
+    return rows.read(SessionPrompt, sql, session=session_seq, until=until)
 
 
 def scene_directories(rows: Rows, session_seq: int) -> tuple[int, tuple[str, ...]]:

@@ -56,16 +56,22 @@ def compare_with_later(rows: Rows, signs: Signs, part: Sequence[int]) -> list[Ne
 
     Signs are compared first, at 0.1 us each, and whole vectors only if their signs are similar enough.
     """
-    most = int(MAX_DIFFERING_SIGNS * rows.number("select dim from vector_models where seq = :model", model=signs.model))
+    max_bits = int(
+        MAX_DIFFERING_SIGNS * rows.number("select dim from vector_models where seq = :model", model=signs.model)
+    )
     pairs: list[NearPair] = []
-    for at in part:
-        seq, code = signs.seqs[at], signs.codes[at]
-        behind = (n for n, other in enumerate(signs.codes[at + 1 :], at + 1) if (code ^ other).bit_count() <= most)
-        close = sorted({signs.seqs[n] for n in behind} - {seq})
-        for vector in vectors.vectors_of_row(rows, "memory", seq, model=signs.model) if close else ():
-            distances = vectors.distances(rows, "memory", signs.model, vector, close)
+    for index in part:
+        seq, code = signs.seqs[index], signs.codes[index]
+        later = (
+            n for n, other in enumerate(signs.codes[index + 1 :], index + 1) if (code ^ other).bit_count() <= max_bits
+        )
+        candidates = sorted({signs.seqs[n] for n in later} - {seq})
+        for vector in vectors.vectors_of_row(rows, "memory", seq, model=signs.model) if candidates else ():
+            distances = vectors.distances(rows, "memory", signs.model, vector, candidates)
             pairs += [
-                (seq, other, far) for other, far in distances.items() if 1 - far / (2 * _LENGTH) >= MIN_SIMILARITY
+                (seq, other, distance)
+                for other, distance in distances.items()
+                if 1 - distance / (2 * _LENGTH) >= MIN_SIMILARITY
             ]
     return pairs
 
@@ -79,7 +85,7 @@ def keep_nearest(pairs: Iterable[NearPair]) -> set[tuple[int, int]]:
     return {
         (min(seq, other), max(seq, other))
         for seq, distances in near.items()
-        for _, other in heapq.nsmallest(MAX_NEAREST, ((far, other) for other, far in distances.items()))
+        for _, other in heapq.nsmallest(MAX_NEAREST, ((distance, other) for other, distance in distances.items()))
     }
 
 
@@ -95,7 +101,7 @@ def near_pairs(rows: Rows, project: int, seqs: Sequence[int]) -> set[tuple[int, 
             hits = vectors.vector_hits(rows, "memory", model, vector, projects=[project], limit=MAX_NEAREST + 1)
             pairs |= {
                 (min(seq, other), max(seq, other))
-                for other, _, _, far in hits
-                if other != seq and 1 - far / (2 * _LENGTH) >= MIN_SIMILARITY
+                for other, _, _, distance in hits
+                if other != seq and 1 - distance / (2 * _LENGTH) >= MIN_SIMILARITY
             }
     return pairs

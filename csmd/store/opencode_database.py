@@ -30,6 +30,15 @@ MAX_IDENTIFYING_BYTES = 32 * 1024 * 1024
 IDENTIFYING_DIGITS = 4
 #: How many parents are followed to the session that a person began.
 MAX_PARENTS = 20
+#: Returns (whether a part is used, damaged or long, "" for none of them; what of it is read).
+_PART = """
+with p as (
+  select data, case when length(data) > :most then 'long' when not json_valid(data) then 'damaged'
+    when json_extract(data, '$.type') in ('text', 'tool') then 'used' else '' end as state
+  from part where id = :id)
+select state, case state when 'used' then json_remove(data, '$.state.attachments')
+  when 'damaged' then substr(data, 1, 1000) else '' end from p
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +77,6 @@ class Message:
     data: str
     parts: tuple[str, ...]
     bad: tuple[str | None, ...] = ()
-
-
-#: Returns (whether a part is used, damaged or long, "" for none of them; what of it is read).
-_PART = """
-with p as (
-  select data, case when length(data) > :most then 'long' when not json_valid(data) then 'damaged'
-    when json_extract(data, '$.type') in ('text', 'tool') then 'used' else '' end as state
-  from part where id = :id)
-select state, case state when 'used' then json_remove(data, '$.state.attachments')
-  when 'damaged' then substr(data, 1, 1000) else '' end from p
-"""
 
 
 class SessionDatabase:
@@ -130,25 +128,25 @@ class SessionDatabase:
             and session_id in (select session_id from message order by rowid desc limit :most) group by session_id"""  # noqa: S608
         return self._rows.read(ListedSession, sql, most=LATEST_MESSAGES)
 
-    def session(self, ident: str) -> SessionRow | None:
+    def session(self, session_id: str) -> SessionRow | None:
         """Returns a session, or None."""
         sql = f"""select parent_id, directory, title, version, coalesce(permission, ''),
             case when {_HAS_VALID_TIME} then time_created else 0 end from session where id = :id"""  # noqa: S608
-        row = self._rows.first(sql, id=ident)
+        row = self._rows.first(sql, id=session_id)
         if row is None:
             return None
         parent, directory, title, version, permission, created = row
         return SessionRow(
-            id=ident, root=self._root(ident, parent), directory=str(directory), title=str(title), version=str(version),
+            id=session_id, root=self._root(session_id, parent), directory=str(directory), title=str(title), version=str(version),
             permission=str(permission), created=int(created),
         )  # fmt: skip
 
-    def _root(self, ident: str, parent: str | None) -> str:
+    def _root(self, session_id: str, parent: str | None) -> str:
         for _ in range(MAX_PARENTS):
             if not parent:
                 break
-            ident, parent = parent, self._rows.value("select parent_id from session where id = :id", id=parent)
-        return ident
+            session_id, parent = parent, self._rows.value("select parent_id from session where id = :id", id=parent)
+        return session_id
 
     def listed(self, ident: str) -> ListedSession | None:
         """Returns a session as in a listing; None for one without messages."""
@@ -157,12 +155,12 @@ class SessionDatabase:
         listed = self._rows.read(ListedSession, sql, id=ident)
         return listed[0] if listed else None
 
-    def count(self, ident: str, *, upto: int) -> int:
+    def count(self, session_id: str, *, until: int) -> int:
         """Counts the messages of a session up to a time."""
-        sql = f"select count(*) from message where session_id = :id and time_created <= :upto and {_HAS_VALID_TIME}"  # noqa: S608
-        return self._rows.number(sql, id=ident, upto=upto)
+        sql = f"select count(*) from message where session_id = :id and time_created <= :until and {_HAS_VALID_TIME}"  # noqa: S608
+        return self._rows.number(sql, id=session_id, until=until)
 
-    def finished(self, ident: str, *, after: int, abandoned: int) -> list[tuple[str, int]]:
+    def finished(self, session_id: str, *, after: int, abandoned: int) -> list[tuple[str, int]]:
         """Returns (id, time) of a session's messages after a time, up to the first one that is still being written.
 
         A prompt is complete once an answer has begun, an answer once it is marked as completed or failed, or another
@@ -172,50 +170,51 @@ class SessionDatabase:
             '$.role') end, case when json_valid(data) then coalesce(json_extract(data, '$.time.completed'),
             json_extract(data, '$.error')) is not null else 1 end from message where session_id = :id
             and time_created > :after and {_HAS_VALID_TIME} order by time_created, id"""  # noqa: S608
-        messages = self._rows.all(sql, id=ident, after=after)
-        answered = max((place for place, row in enumerate(messages) if row[3] == "assistant"), default=-1)
-        for place, (message, at, updated, _, is_done) in enumerate(messages):
-            is_open = place >= answered and not is_done and max(updated, self._written(message)) >= abandoned
+        messages = self._rows.all(sql, id=session_id, after=after)
+        last_answer = max((index for index, row in enumerate(messages) if row[3] == "assistant"), default=-1)
+        for index, (message, created_at, updated, _, is_done) in enumerate(messages):
+            is_open = index >= last_answer and not is_done and max(updated, self._written(message)) >= abandoned
             if is_open:
-                return [(ident, time) for ident, time, *_ in messages[:place] if time < at]
-        return [(ident, time) for ident, time, *_ in messages]
+                return [(session_id, time) for session_id, time, *_ in messages[:index] if time < created_at]
+        return [(session_id, time) for session_id, time, *_ in messages]
 
     def _written(self, message: str) -> int:
         return self._rows.number("select max(time_updated) from part where message_id = :id", id=message)
 
-    def messages_before(self, ident: str) -> dict[str, tuple[str, int]]:
+    def messages_before(self, session_id: str) -> dict[str, tuple[str, int]]:
         """Returns each message of a session but the first -> (id, time) of the one written before it.
 
         Their times do not tell, because a clock may be set back.
         """
         sql = f"select id, time_created from message where session_id = :id and {_HAS_VALID_TIME} order by rowid"  # noqa: S608
-        written = self._rows.all(sql, id=ident)
+        written = self._rows.all(sql, id=session_id)
         return {message: (before, at) for (before, at), (message, _) in itertools.pairwise(written)}
 
-    def message(self, ident: str, *, at: int, before: tuple[str, int] | None, most: int) -> Message | None:
+    def message(self, message_id: str, *, at: int, before: tuple[str, int] | None, limit: int) -> Message | None:
         """Returns the message of a time, after the one `before`, with its parts in order; None if it is gone.
 
-        Reads at most `most` characters of each part and of all. Raises TooLarge if the message itself is longer.
+        Reads at most `limit` characters of each part and of all. Raises TooLarge if the message itself is longer.
         Attachments are not read: they may be of any length.
         """
-        sql = """select length(data) > :most, case when length(data) > :most then ''
+        sql = """select length(data) > :limit, case when length(data) > :limit then ''
             when json_valid(data) then json_remove(data, '$.summary.diffs') else data end from message where id = :id"""
-        if (message := self._rows.first(sql, id=ident, most=most)) is None:
+        if (message := self._rows.first(sql, id=message_id, limit=limit)) is None:
             return None
         if message[0]:
-            raise TooLarge(f"a message beyond {most} characters")
-        parts, bad = list[str](), list[str | None]()
-        for part in self._rows.column("select id from part where message_id = :id order by id", id=ident):
-            state, data = self._rows.first(_PART, id=part, most=most) or ("", "")
-            if state == "used" and len(data) <= most:
+            raise TooLarge(f"a message beyond {limit} characters")
+        parts = list[str]()
+        bad = list[str | None]()
+        for part in self._rows.column("select id from part where message_id = :id order by id", id=message_id):
+            state, data = self._rows.first(_PART, id=part, limit=limit) or ("", "")
+            if state == "used" and len(data) <= limit:
                 parts.append(str(data))
-                most -= len(data)
+                limit -= len(data)
             elif state:
                 bad.append(str(data) if state == "damaged" else None)
         earlier = self._name(*before) if before else ""
-        return Message(at, self._name(ident, at), earlier, str(message[1]), tuple(parts), tuple(bad))
+        return Message(at, self._name(message_id, at), earlier, str(message[1]), tuple(parts), tuple(bad))
 
-    def _name(self, ident: str, at: int) -> str:
+    def _name(self, message_id: str, at: int) -> str:
         """Names a message by its time, its role and a hash of its texts and calls."""
         role = "select case when json_valid(data) then json_extract(data, '$.role') end from message where id = :id"
         sql = """select substr(coalesce(json_extract(data, '$.callID'), json_extract(data, '$.text'), ''), 1, :most)
@@ -224,10 +223,10 @@ class SessionDatabase:
             where json_extract(data, '$.type') in ('text', 'tool') and not coalesce(json_extract(data, '$.synthetic'),
             0) and not coalesce(json_extract(data, '$.ignored'), 0) order by id"""
         parts = "\0".join(
-            map(str, self._rows.column(sql, id=ident, most=IDENTIFYING_CHARACTERS, longest=MAX_IDENTIFYING_BYTES))
+            map(str, self._rows.column(sql, id=message_id, most=IDENTIFYING_CHARACTERS, longest=MAX_IDENTIFYING_BYTES))
         )
         digest = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
-        return f"{at}{str(self._rows.value(role, id=ident) or '-')[0]}{digest[:IDENTIFYING_DIGITS]}"
+        return f"{at}{str(self._rows.value(role, id=message_id) or '-')[0]}{digest[:IDENTIFYING_DIGITS]}"
 
 
 def _file_size(path: str) -> int | None:

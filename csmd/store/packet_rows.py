@@ -15,9 +15,11 @@ SCAN_STAGE = "scan"
 
 #: Characters of a turn that are read.
 MAX_CHARACTERS = 4_000
+#: An unknown figure.
+UNKNOWN_FIGURE = -1.0
 
 
-def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) -> list[ObservedTurn]:
+def turns_for_packets(rows: Rows, session_seq: int, *, after: int, until: int) -> list[ObservedTurn]:
     """Returns a conversation's turns past an ordinal up to another, in order, as in the transcript.
 
     Ends before the first turn that only a hook has reported so far, because its line may still come.
@@ -26,14 +28,14 @@ def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) ->
     sql = """select t.uuid, case when s.parent = '' then s.id else s.parent end,
         t.project_seq, t.kind, substr(t.text, 1, :most), t.at, st.ordinal, t.tool_name, t.tool_id, s.parent <> ''
         from session_turn st join turns t on t.seq = st.turn_seq join sessions s on s.seq = t.session_seq
-        where st.session_seq = :session and st.ordinal > :after and st.ordinal <= :upto
+        where st.session_seq = :session and st.ordinal > :after and st.ordinal <= :until
         and t.source = 'transcript' and (st.rewound = 0 or t.kind in ('tool_call', 'tool_result')) order by st.ordinal"""
     return rows.read(
         ObservedTurn,
         sql,
         session=session_seq,
         after=after,
-        upto=upto if provisional is None else min(upto, provisional - 1),
+        until=until if provisional is None else min(until, provisional - 1),
         most=MAX_CHARACTERS,
     )
 
@@ -122,7 +124,3 @@ def move_packets(rows: Rows, turn_seq: int, project: int) -> None:
     if before:
         rows.run("update packets set project_seq = :to where uuid = :uuid", to=project, uuid=uuid)
         _mark_unscanned(rows, (*before, project))
-
-
-#: An unknown figure.
-UNKNOWN_FIGURE = -1.0

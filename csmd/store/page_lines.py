@@ -25,17 +25,23 @@ def remove_lines(page: str, missing: Missing, is_forgotten: IsForgotten = frozen
     """
     lines = page.split("\n")
     items = [*_find_items(lines)]
-    gone = missing([*dict.fromkeys(ident for _, _, ident in items if ident)])
+    missing_ids = missing([*dict.fromkeys(memory_id for _, _, memory_id in items if memory_id)])
     removed: set[int] = set()
     count = 0
-    for start, end, ident in items:
-        stop = end if ident in gone else 0 if ident else _find_forgotten_end(lines, start, end, is_forgotten)
+    for start, end, memory_id in items:
+        stop = (
+            end
+            if memory_id in missing_ids
+            else 0
+            if memory_id
+            else _find_forgotten_end(lines, start, end, is_forgotten)
+        )
         if stop:
             count += 1
             while stop < len(lines) and lines[stop][:1] in (" ", "\t") and not ID_COMMENT.search(lines[stop]):
                 stop += 1
             removed.update(range(start, stop))
-    return ("\n".join(line for at, line in enumerate(lines) if at not in removed) if removed else page), count
+    return ("\n".join(line for index, line in enumerate(lines) if index not in removed) if removed else page), count
 
 
 def quote_purged(page: str) -> str:
@@ -43,26 +49,26 @@ def quote_purged(page: str) -> str:
     lines = page.split("\n")
     if lines[0] != "---" or "---" not in lines[1:]:
         return page
-    for at in range(1, lines.index("---", 1)):
-        if line := _UNQUOTED.match(lines[at]):
+    for index in range(1, lines.index("---", 1)):
+        if line := _UNQUOTED.match(lines[index]):
             value = line[2].replace("'", "''")
-            lines[at] = f"{line[1]}'{value}'"
+            lines[index] = f"{line[1]}'{value}'"
     return "\n".join(lines)
 
 
 def _find_items(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
     """Yields (first line, line after the last, memory id or "") of list items and of lines that end with an id."""
-    at = 0
-    while at < len(lines):
-        end = at + 1
-        if BULLET.match(lines[at]):
+    index = 0
+    while index < len(lines):
+        end = index + 1
+        if BULLET.match(lines[index]):
             while not ID_COMMENT.search(lines[end - 1]) and end < len(lines) and _continues_item(lines[end]):
                 end += 1
-            idents = ID_COMMENT.findall(lines[end - 1])
-            yield at, end, idents[-1] if idents else ""
-        elif idents := _ENDS_WITH_ID.findall(lines[at]):  # it has lost its bullet
-            yield at, end, idents[-1]
-        at = end
+            ids = ID_COMMENT.findall(lines[end - 1])
+            yield index, end, ids[-1] if ids else ""
+        elif ids := _ENDS_WITH_ID.findall(lines[index]):  # it has lost its bullet
+            yield index, end, ids[-1]
+        index = end
 
 
 def _continues_item(line: str) -> bool:

@@ -18,6 +18,15 @@ from csmd.vocabulary import TurnKind
 
 #: The last quoted line of a question, with its answer right after it.
 _ASKED = re.compile(r"^(>.*)\n(?=[^>\s])", re.MULTILINE)
+#: How many passages of a turn before and after a hit may contain the rest of a memory's sentences.
+SURROUNDING_PASSAGES = 2
+#: How many passages after a user's are searched for the reply to it.
+MAX_REPLY_DISTANCE = 3
+#: The weight of a thread that leads to a reply.
+REPLY_WEIGHT = 0.9
+#: Whether the passage that a link `h` leads to surely follows at most `most` others.
+_FEW = "(select count(*) from passage_threads i where i.newer_seq = h.newer_seq and i.weight >= :sure) <= :most"
+INDEX = "passages_fts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +63,12 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
     names = tuple(Passage.__annotations__)
     passages = {}
     for *values, whole in stored:
-        made = Passage(**dict(zip(names, values, strict=True)))
-        if whole and "/" in made.uuid:  # an answer in a tool's result: it quotes the question
-            made = replace(made, text=re.sub(r"(?m)^> ?", "", _ASKED.sub(rf"\1{ARROW}", made.text)))
-        elif quotations.is_quoted(whole, made.start, made.end):
-            made = replace(made, kind="relayed")
-        passages[made.seq] = made
+        passage = Passage(**dict(zip(names, values, strict=True)))
+        if whole and "/" in passage.uuid:  # an answer in a tool's result: it quotes the question
+            passage = replace(passage, text=re.sub(r"(?m)^> ?", "", _ASKED.sub(rf"\1{ARROW}", passage.text)))
+        elif quotations.is_quoted(whole, passage.start, passage.end):
+            passage = replace(passage, kind="relayed")
+        passages[passage.seq] = passage
     return passages
 
 
@@ -71,12 +80,8 @@ def find_neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int
         order by n.turn_seq desc, n.start_at desc, n.seq desc limit 1), (select n.seq from passages n
         where n.session_seq = p.session_seq and (n.turn_seq, n.start_at, n.seq) > (p.turn_seq, p.start_at, p.seq)
         order by n.turn_seq, n.start_at, n.seq limit 1) from passages p where {in_keys("p.seq", seqs)}"""  # noqa: S608
-    places = rows.all(sql)
-    return {seq: (before or 0, after or 0) for seq, before, after in places}
-
-
-#: How many passages of a turn before and after a hit may contain the rest of a memory's sentences.
-SURROUNDING_PASSAGES = 2
+    neighbours = rows.all(sql)
+    return {seq: (before or 0, after or 0) for seq, before, after in neighbours}
 
 
 def surrounding_text(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[str, str]]:
@@ -131,18 +136,10 @@ def store_call_words(rows: Rows, turn_seq: int, text: str, *, source: str) -> in
     return len(spans)
 
 
-#: How many passages after a user's are searched for the reply to it.
-MAX_REPLY_DISTANCE = 3
-#: The weight of a thread that leads to a reply.
-REPLY_WEIGHT = 0.9
-#: Whether the passage that a link `h` leads to surely follows at most `most` others.
-_FEW = "(select count(*) from passage_threads i where i.newer_seq = h.newer_seq and i.weight >= :sure) <= :most"
-
-
 def passage_places(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
     """Returns (turn, session) row keys of each passage, without reading texts."""
-    places = rows.all(f"select seq, turn_seq, session_seq from passages where {in_keys('seq', seqs)}")  # noqa: S608
-    return {seq: (turn, session) for seq, turn, session in places}
+    keys = rows.all(f"select seq, turn_seq, session_seq from passages where {in_keys('seq', seqs)}")  # noqa: S608
+    return {seq: (turn, session) for seq, turn, session in keys}
 
 
 def count_sessions(rows: Rows, projects: Sequence[int] | None) -> int:
@@ -150,11 +147,11 @@ def count_sessions(rows: Rows, projects: Sequence[int] | None) -> int:
     return rows.number(f"select count(*) from sessions where {in_keys('project_seq', projects)}")  # noqa: S608
 
 
-def passage_lengths(rows: Rows, sessions: Collection[int], *, most: int) -> dict[int, int]:
-    """Returns the number of passages of each session, counted up to `most`."""
-    sql = f"""select s.seq, (select count(*) from (select 1 from passages p where p.session_seq = s.seq limit :most) t)
+def passage_lengths(rows: Rows, sessions: Collection[int], *, limit: int) -> dict[int, int]:
+    """Returns the number of passages of each session, counted up to `limit`."""
+    sql = f"""select s.seq, (select count(*) from (select 1 from passages p where p.session_seq = s.seq limit :limit) t)
         from sessions s where {in_keys("s.seq", sorted(sessions))}"""  # noqa: S608
-    return dict(rows.all(sql, most=most))
+    return dict(rows.all(sql, limit=limit))
 
 
 def last_passage_seq(rows: Rows) -> int:
@@ -163,7 +160,7 @@ def last_passage_seq(rows: Rows) -> int:
 
 
 def passages_after(rows: Rows, seq: int, *, until: int, limit: int) -> list[int]:
-    """Returns the next passages after a row key, up to another one."""
+    """Returns the next passages after a row key, up to another row key."""
     sql = "select seq from passages where seq > :seq and seq <= :until order by seq limit :limit"
     return rows.column(sql, seq=seq, until=until, limit=limit)
 
@@ -181,24 +178,24 @@ def mark_relinked(rows: Rows, model: int, seqs: Sequence[int]) -> int:
 
 
 def count_passages_after(rows: Rows, seq: int, *, until: int) -> int:
-    """Counts the passages after a row key, up to another one."""
+    """Counts the passages after a row key, up to another row key."""
     return rows.number("select count(*) from passages where seq > :seq and seq <= :until", seq=seq, until=until)
 
 
-def passages_before(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
-    """Returns the passages right before each of these in its session, the nearest first, at most `most`."""
+def passages_before(rows: Rows, seqs: Sequence[int], *, limit: int) -> dict[int, list[int]]:
+    """Returns the passages right before each of these in its session, the nearest first, at most `limit`."""
     sql = """select n.seq from passages p join passages n on n.session_seq = p.session_seq
         and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq)
-        where p.seq = :seq order by n.turn_seq desc, n.start_at desc, n.seq desc limit :most"""
-    return {seq: rows.column(sql, seq=seq, most=most) for seq in seqs}
+        where p.seq = :seq order by n.turn_seq desc, n.start_at desc, n.seq desc limit :limit"""
+    return {seq: rows.column(sql, seq=seq, limit=limit) for seq in seqs}
 
 
 def find_later(
-    rows: Rows, seqs: Sequence[int], *, least: float, sure: float, most: int
+    rows: Rows, seqs: Sequence[int], *, min_weight: float, sure: float, limit: int
 ) -> dict[int, list[tuple[int, float]]]:
     """Returns the passages that continue each of these with at least this weight, the surest first.
 
-    A passage that follows more than `most` others with a weight of `sure` follows none: it only resembles everything
+    A passage that follows more than `limit` others with a weight of `sure` follows none: it only resembles everything
     said there. A user's short decision is repeated in full by the reply, so the threads of the reply's first passages
     are its, too, with REPLY_WEIGHT of their weight.
     """
@@ -206,36 +203,34 @@ def find_later(
     sql = (
         f"with own as (select seq, session_seq, turn_seq from passages where {in_keys('seq', seqs)}) "  # noqa: S608
         "select o.seq, h.newer_seq, h.weight from own o join passage_threads h on h.older_seq = o.seq "
-        f"where h.weight >= :least and {_FEW} union all "
+        f"where h.weight >= :min_weight and {_FEW} union all "
         "select o.seq, h.newer_seq, h.weight * :echo from own o join turns t on t.seq = o.turn_seq and t.kind in "
         "('user', 'relayed') "
         # By key: led by the index of sessions the planner would walk the whole session.
         "join passages r on r.seq > o.seq and r.seq <= o.seq + :replied and +r.session_seq = o.session_seq "
         "and r.turn_seq <> o.turn_seq join passage_threads h on h.older_seq = r.seq "
-        f"where h.weight * :echo >= :least and {_FEW}"
+        f"where h.weight * :echo >= :min_weight and {_FEW}"
     )
     for older, other, weight in rows.all(
-        sql, least=least, sure=sure, most=most, echo=REPLY_WEIGHT, replied=MAX_REPLY_DISTANCE
+        sql, min_weight=min_weight, sure=sure, most=limit, echo=REPLY_WEIGHT, replied=MAX_REPLY_DISTANCE
     ):
         weights = links.setdefault(older, {})
         weights[other] = max(weights.get(other, 0.0), weight)
-    return {seq: sorted(of.items(), key=lambda row: (-row[1], row[0])) for seq, of in links.items()}
+    return {seq: sorted(weights_of.items(), key=lambda row: (-row[1], row[0])) for seq, weights_of in links.items()}
 
 
-def link_passages(rows: Rows, older: int, newer: int, weight: float, *, most: int) -> None:
-    """Links a passage to a later one; the `most` surest links of the older stay. Missing passages are left out."""
+def link_passages(rows: Rows, older: int, newer: int, weight: float, *, limit: int) -> None:
+    """Links a passage to a later one; the `limit` surest links of the older stay. Missing passages are left out."""
     sql = """insert into passage_threads (older_seq, newer_seq, weight) select a.seq, b.seq, :weight
         from passages a, passages b where a.seq = :older and b.seq = :newer
         on conflict (older_seq, newer_seq) do update set weight = excluded.weight"""
     rows.run(sql, older=older, newer=newer, weight=weight)
     sql = """delete from passage_threads where older_seq = :older and newer_seq not in (select newer_seq
-        from passage_threads where older_seq = :older order by weight desc, newer_seq limit :most)"""
-    rows.run(sql, older=older, most=most)
+        from passage_threads where older_seq = :older order by weight desc, newer_seq limit :limit)"""
+    rows.run(sql, older=older, limit=limit)
 
 
 # --- their index
-
-INDEX = "passages_fts"
 
 
 def _index_turn(rows: Rows, turn_seq: int) -> None:

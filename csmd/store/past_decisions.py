@@ -18,7 +18,7 @@ PROMOTED = "kept for good"
 GENERALIZED = "lifted"
 #: A person undid a dream that lifted this memory with others. The audit keeps it for longer than the journal of dreams.
 NOT_GENERALIZED = "not lifted"
-#: A person undid a question about this memory and another one; `after` is `older:newer`.
+#: A person undid a question about this memory and another memory; `after` is `older:newer`.
 NOT_ASKED = "not asked"
 
 
@@ -40,43 +40,43 @@ class PastDecisions:
     questioned: set[str] = field(default_factory=set)
 
 
-def read_decisions(rows: Rows, place: DreamScope, seqs: Sequence[int]) -> PastDecisions:
+def read_decisions(rows: Rows, scope: DreamScope, seqs: Sequence[int]) -> PastDecisions:
     """Returns the past decisions about those of some memories that belong to the scope itself."""
     decisions = PastDecisions()
-    for ident, change, before, after, by, at, undone_at in rows.all(
+    for memory_id, change, before, after, by, changed_at, undone_at in rows.all(
         f"""select b.memory_id, b.change, b.before, b.after, b.by_whom, b.at, b.undone_at
             from memories m join belief_changes b on b.memory_id = m.id
-            where {in_keys("m.seq", seqs)} and m.project_seq = :place order by b.seq""",  # noqa: S608
-        place=place.seq,
+            where {in_keys("m.seq", seqs)} and m.project_seq = :scope order by b.seq""",  # noqa: S608
+        scope=scope.seq,
     ):
         if change == belief_changes.REFUSED and not undone_at:
-            decisions.refused[ident].add(before)
+            decisions.refused[memory_id].add(before)
         elif change == NOT_ASKED:
             decisions.questioned.add(after)
         elif change == belief_changes.SUPERSEDED and undone_at and by == belief_changes.DREAM:
             other = belief_changes.parse_state(after).get("superseded_by", "")
-            decisions.refused[ident].add(other)
-            decisions.refused[other].add(ident)  # in either direction
-            decisions.let_stand[ident] = max(undone_at, decisions.let_stand.get(ident, ""))
+            decisions.refused[memory_id].add(other)
+            decisions.refused[other].add(memory_id)  # in either direction
+            decisions.let_stand[memory_id] = max(undone_at, decisions.let_stand.get(memory_id, ""))
         elif change == belief_changes.SUPERSEDED and not undone_at:
-            decisions.superseded_at[ident] = at
+            decisions.superseded_at[memory_id] = changed_at
             if by in ("person", "assistant"):
-                decisions.settled.add(ident)
+                decisions.settled.add(memory_id)
         elif change == belief_changes.MERGE and undone_at:
-            decisions.unmerged.add((ident, after))
+            decisions.unmerged.add((memory_id, after))
         elif change == belief_changes.ARCHIVE and undone_at:
-            decisions.brought_back[ident] = max(undone_at, decisions.brought_back.get(ident, ""))
+            decisions.brought_back[memory_id] = max(undone_at, decisions.brought_back.get(memory_id, ""))
         elif change in (STRENGTHENED, PROMOTED) and undone_at:
-            decisions.undone.add(("strengthen" if change == STRENGTHENED else "promote", ident))
+            decisions.undone.add(("strengthen" if change == STRENGTHENED else "promote", memory_id))
     return decisions
 
 
-def questioned_pairs(rows: Rows, place: DreamScope, source: str) -> frozenset[str]:
+def questioned_pairs(rows: Rows, scope: DreamScope, source: str) -> frozenset[str]:
     """Returns the pairs `older:newer` of a scope that a rule (`source`) has asked a person about, answered or not."""
     sql = (
-        "select distinct fingerprint from candidates where project_seq = :place and source = :source and kind = 'stale'"
+        "select distinct fingerprint from candidates where project_seq = :scope and source = :source and kind = 'stale'"
     )
-    return frozenset(rows.column(sql, place=place.seq, source=source))
+    return frozenset(rows.column(sql, scope=scope.seq, source=source))
 
 
 def undone_lifts(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:

@@ -30,11 +30,11 @@ def has_probe(rows: Rows, session_id: str) -> bool:
 
 def remove_probe(rows: Rows, *, session_id: str = "", before: str = "") -> int:
     """Deletes a probe's session, or those that began before a time; returns how many turns were deleted."""
-    gone = 0
+    deleted = 0
     sql = "select seq from sessions where host = 'probe' and (id = :id or started_at < :before)"
     for session in rows.column(sql, id=session_id, before=before):
         for turn in rows.column("select seq from turns where session_seq = :session", session=session):
             rows.delete("turns", seq=turn)
-            gone += 1
+            deleted += 1
         rows.delete("sessions", seq=session)
-    return gone
+    return deleted

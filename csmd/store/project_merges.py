@@ -29,7 +29,7 @@ def merge_projects(rows: Rows, source: int, into: int) -> MoveCounts:
     for day in projects.active_days(rows, source):
         projects.record_active_day(rows, into, day, source=source)
     rows.update("projects", source, merged_into=into)
-    turns, sessions = _move_turns(rows, source, into, places=None)
+    turns, sessions = _move_turns(rows, source, into, directories=None)
     moved = twins = 0
     for memory in _memories_without_twins(rows, source):
         other = memories.by_hash(rows, _hash(rows, memory.seq), project=into)
@@ -58,19 +58,19 @@ def split_projects(rows: Rows, source: int, part: int) -> MoveCounts:
     """
     tree = projects.with_merged(rows, part)
     bases = _confirmation_days(rows, source)
-    aside = _hidden_memories(rows, part)
+    hidden = _hidden_memories(rows, part)
     rows.update("projects", part, merged_into=0)
-    turns, sessions = _move_turns(rows, source, part, places=_directories(rows, part, tree))
+    turns, sessions = _move_turns(rows, source, part, directories=_directories(rows, part, tree))
     moved = twins = 0
     for memory in _memories_without_twins(rows, source):
         origin = rows.number("select origin_seq from memories where seq = :seq", seq=memory.seq)
-        for other in aside.get(memory.seq, ()):
+        for other in hidden.get(memory.seq, ()):
             _separate_twins(rows, memory, other, source, part, leaves=origin in tree)
             twins += 1
-        stays = _sources_in(rows, memory, source)
-        if origin in tree or (not stays and _sources_in(rows, memory, part)):
-            if stays:
-                _leave_copy(rows, memory, source, stays)
+        remaining = _sources_in(rows, memory, source)
+        if origin in tree or (not remaining and _sources_in(rows, memory, part)):
+            if remaining:
+                _leave_copy(rows, memory, source, remaining)
             _move_memory(rows, memory, part, base=bases[memory.seq])
             sql = "update memories set origin_seq = 0 where seq = :seq and origin_seq in (0, :part)"
             rows.run(sql, seq=memory.seq, part=part)
@@ -95,27 +95,27 @@ def move_to_scope(rows: Rows, memory: Memory, scope: int) -> None:
 
 
 def _split_days(rows: Rows, source: int, part: int, tree: frozenset[int]) -> None:
-    stays = set(rows.column("select distinct substr(at, 1, 10) from turns where project_seq = :p", p=source))
+    remaining = set(rows.column("select distinct substr(at, 1, 10) from turns where project_seq = :p", p=source))
     for (day,) in rows.all("select distinct substr(at, 1, 10) from turns where project_seq = :p order by 1", p=part):
         projects.record_active_day(rows, part, str(day))
-    brought = {day for seq in tree for day in projects.active_days(rows, source, source=seq)}
-    for day in sorted(brought, reverse=True):
-        if day in stays:
+    merged_days = {day for seq in tree for day in projects.active_days(rows, source, source=seq)}
+    for day in sorted(merged_days, reverse=True):
+        if day in remaining:
             rows.run("update activity set from_seq = 0 where project_seq = :p and day = :day", p=source, day=day)
         else:
             projects.remove_active_day(rows, source, day)
 
 
-def _move_turns(rows: Rows, source: int, to: int, *, places: Sequence[int] | None) -> tuple[int, int]:
+def _move_turns(rows: Rows, source: int, to: int, *, directories: Sequence[int] | None) -> tuple[int, int]:
     """Moves the turns of some directories (None: all) of a project to another; returns how many turns and sessions."""
-    of_places = f"project_seq = :source and {in_keys('directory_seq', places)}"
-    turns = rows.column(f"select seq from turns where {of_places} order by seq", source=source)  # noqa: S608
+    of_directories = f"project_seq = :source and {in_keys('directory_seq', directories)}"
+    turns = rows.column(f"select seq from turns where {of_directories} order by seq", source=source)  # noqa: S608
     for seq in turns:
         rows.update("turns", seq, project_seq=to)
         rows.run("update statements set project_seq = :to where turn_seq = :seq", to=to, seq=seq)
         packet_rows.move_packets(rows, seq, to)
         vectors.move_passages(rows, seq, to)
-    return len(turns), rows.run(f"update sessions set project_seq = :to where {of_places}", to=to, source=source)  # noqa: S608
+    return len(turns), rows.run(f"update sessions set project_seq = :to where {of_directories}", to=to, source=source)  # noqa: S608
 
 
 def _directories(rows: Rows, part: int, tree: frozenset[int]) -> list[int]:
@@ -197,10 +197,10 @@ def _separate_twins(rows: Rows, kept: Memory, other: Memory, source: int, part: 
             rows.delete("provenance", memory_seq=kept.seq, uuid=origin.uuid)
     if leaves:  # then the other memory was the source's own
         _move_memory(rows, other, source, base=_confirmation_day(rows, part, other))
-    here = source if leaves else part
-    sql = """update memories set twin_of = 0, origin_seq = case when origin_seq = :here then 0 else origin_seq end
+    own_project = source if leaves else part
+    sql = """update memories set twin_of = 0, origin_seq = case when origin_seq = :own_project then 0 else origin_seq end
         where seq = :seq"""
-    rows.run(sql, here=here, seq=other.seq)
+    rows.run(sql, own_project=own_project, seq=other.seq)
 
 
 def _sources_in(rows: Rows, memory: Memory, project: int) -> tuple[Provenance, ...]:
@@ -215,8 +215,8 @@ def _sources_in(rows: Rows, memory: Memory, project: int) -> tuple[Provenance, .
 def _leave_copy(rows: Rows, memory: Memory, project: int, sources: tuple[Provenance, ...]) -> None:
     """Leaves a copy of a moving memory where it was said again; the copy gets those sources."""
     digest = hashlib.sha256(f"{memory.id}:{project}:{sources[0].uuid}".encode()).hexdigest()[:10]
-    kept = replace(memory, id=f"m{digest}", provenance=(replace(sources[0], role="states"), *sources[1:]))
-    memories.insert(rows, kept, text_hash=_hash(rows, memory.seq))
+    copy = replace(memory, id=f"m{digest}", provenance=(replace(sources[0], role="states"), *sources[1:]))
+    memories.insert(rows, copy, text_hash=_hash(rows, memory.seq))
     for source in sources:
         rows.delete("provenance", memory_seq=memory.seq, uuid=source.uuid)
 

@@ -11,6 +11,14 @@ from csmd.vocabulary import NEVER
 
 #: A day after every other.
 LAST_DAY = "9999-12-31"
+#: Whether `root` is the directory or contains it; an empty root contains nothing.
+_AROUND = "root <> '' and (root = :place or substr(:place, 1, length(root) + 1) = root || '/')"
+#: Projects with a fingerprint, and by remote those in which nothing was said on this machine.
+_PRINT = "fingerprint = :mark"
+_BROUGHT = "remote = :mark and merged_into = 0 and seq not in (select project_seq from directories)"
+#: Why a missing directory belongs to a project. A project merged for it has its own identity under this alias too: one
+#: that is split off again is left alone.
+WORKTREE = "worktree"
 
 
 class SettledProject(NamedTuple):
@@ -27,12 +35,12 @@ def ensure(rows: Rows, project: Project, *, now: str) -> int:
 
 def ensure_with_directory(rows: Rows, project: Project, *, now: str) -> SettledProject:
     """Returns the project as `ensure` does, and records the directory, so that a project can be split off again."""
-    place = project.place or project.root
+    directory_path = project.place or project.root
     own = _ensure_own_row(rows, project, now)
-    seq = current_project(rows, own, place)
+    seq = current_project(rows, own, directory_path)
     raw = _identified_row(rows, own, seq)
-    directory = rows.find("directories", "seq", path=place, project_seq=raw)
-    return SettledProject(seq, directory or rows.insert_keyed("directories", path=place, project_seq=raw))
+    directory = rows.find("directories", "seq", path=directory_path, project_seq=raw)
+    return SettledProject(seq, directory or rows.insert_keyed("directories", path=directory_path, project_seq=raw))
 
 
 def _identified_row(rows: Rows, own: int, current: int) -> int:
@@ -164,16 +172,6 @@ def active_day(rows: Rows, project: int, *, on: str = LAST_DAY) -> int:
     return rows.number(sql, project=project, day=on)
 
 
-#: Whether `root` is the directory or contains it; an empty root contains nothing.
-_AROUND = "root <> '' and (root = :place or substr(:place, 1, length(root) + 1) = root || '/')"
-#: Projects with a fingerprint, and by remote those in which nothing was said on this machine.
-_PRINT = "fingerprint = :mark"
-_BROUGHT = "remote = :mark and merged_into = 0 and seq not in (select project_seq from directories)"
-#: Why a missing directory belongs to a project. A project merged for it has its own identity under this alias too: one
-#: that is split off again is left alone.
-WORKTREE = "worktree"
-
-
 def find_by_key(rows: Rows, project: Project) -> int | None:
     """Returns the row of a directory's own key, before merges and splits; one that exists again is no lost worktree."""
     sql = """select coalesce((select project_seq from aliases where key = :key
@@ -181,7 +179,7 @@ def find_by_key(rows: Rows, project: Project) -> int | None:
     return rows.key(sql, key=project.key, gone=int(project.gone), worktree=WORKTREE)
 
 
-def current_project(rows: Rows, seq: int, place: str) -> int:
+def current_project(rows: Rows, seq: int, directory: str) -> int:
     """Returns the project that rows belong to now: the part split off for a directory, or the merged project."""
     seen = {seq}
     while True:
@@ -191,7 +189,7 @@ def current_project(rows: Rows, seq: int, place: str) -> int:
             seq=seq,
         )[0]
         sql = f"select seq from projects where part_of = :seq and {_AROUND} order by length(root) desc limit 1"  # noqa: S608
-        step = parts and rows.value(sql, seq=seq, place=place)
+        step = parts and rows.value(sql, seq=seq, place=directory)
         if not step or step in seen:
             step = merged
         if not step or step in seen:
@@ -216,9 +214,9 @@ def recognise(rows: Rows, project: Project) -> tuple[int, str] | None:
     if repository is not None and may_join_repository(rows, repository, project):
         return repository, WORKTREE
     for marked, mark in ((_PRINT, project.fingerprint), (_BROUGHT, project.remote)):
-        alike = rows.all(f"select seq, root from projects where {marked} and part_of = 0 and seq > 0", mark=mark)  # noqa: S608
-        lost = [seq for seq, root in alike if mark and files.is_missing(root)]
-        if len(alike) == len(lost) == 1:
+        matches = rows.all(f"select seq, root from projects where {marked} and part_of = 0 and seq > 0", mark=mark)  # noqa: S608
+        lost = [seq for seq, root in matches if mark and files.is_missing(root)]
+        if len(matches) == len(lost) == 1:
             return lost[0], "moved"
     return None
 
@@ -263,21 +261,22 @@ def everywhere_of(rows: Rows, project: int) -> int:
     return rows.number(sql, seq=project)
 
 
-def workspace_around(rows: Rows, place: str) -> int:
+def workspace_around(rows: Rows, directory: str) -> int:
     """Returns the workspace of the nearest project around a directory, which new projects there join; 0 for none."""
     sql = f"select workspace_seq from projects where workspace_seq > 0 and {_AROUND} order by length(root) desc limit 1"  # noqa: S608
-    return rows.number(sql, place=place)
+    return rows.number(sql, place=directory)
 
 
-def lens_around(rows: Rows, place: str) -> int:
+def lens_around(rows: Rows, directory: str) -> int:
     """Returns the lens of the nearest directory around a directory; 0 for none."""
     sql = f"select lens_seq from projects where lens_seq > 0 and {_AROUND} order by length(root) desc limit 1"  # noqa: S608
-    return rows.number(sql, place=place)
+    return rows.number(sql, place=directory)
 
 
 def reachable_projects(rows: Rows, project: int, step: str) -> frozenset[int]:
     """Returns a project and everything that a query reaches from it, repeatedly."""
-    reached_projects, waiting = {project}, [project]
+    reached_projects = {project}
+    waiting = [project]
     while waiting:
         new = set(rows.column(step, seq=waiting.pop())) - reached_projects
         reached_projects |= new

@@ -66,27 +66,27 @@ def add_provisional(
 
 
 def expired_provisional(
-    rows: Rows, *, before: str, after: tuple[str, int], most: int
+    rows: Rows, *, before: str, after: tuple[str, int], limit: int
 ) -> tuple[list[int], tuple[str, int]]:
-    """Returns (the expired turns among the next `most`, the next position, START after the last).
+    """Returns (the expired turns among the next `limit`, the next position, START after the last).
 
     Reads provisional turns older than `before`. A turn is a double if the transcript has as many of its text as hooks
     reported: one that is there only once may have been said twice. A turn without a double is kept once its session has
     ended or lists later transcript turns, which may be stored under its fork.
     """
     sql = """select seq, uuid, session_seq, text_hash, at from turns where source = 'hook'
-        and provisional = 1 and at < :before and (at > :at or (at = :at and seq > :seq)) order by at, seq limit :most"""
-    waiting = rows.all(sql, before=before, at=after[0], seq=after[1], most=most)
+        and provisional = 1 and at < :before and (at > :reported_at or (at = :reported_at and seq > :seq)) order by at, seq limit :limit"""
+    waiting = rows.all(sql, before=before, reported_at=after[0], seq=after[1], limit=limit)
     expired: list[int] = []
     silent: set[int] = set()  # nothing is later than one turn, so nothing is later than a later one
-    for seq, uuid, session, text_hash, at in waiting:
+    for seq, uuid, session, text_hash, reported_at in waiting:
         if _find_double(rows, uuid, session, text_hash) is not None or (
-            session not in silent and _has_continued(rows, session, after=at)
+            session not in silent and _has_continued(rows, session, after=reported_at)
         ):
             expired.append(seq)
         else:
             silent.add(session)
-    return expired, (waiting[-1][4], waiting[-1][0]) if len(waiting) == most else START
+    return expired, (waiting[-1][4], waiting[-1][0]) if len(waiting) == limit else START
 
 
 def close_provisional(rows: Rows, seqs: Sequence[int]) -> tuple[int, int]:
@@ -126,7 +126,9 @@ def _find_double(rows: Rows, uuid: str, session: int, text_hash: str) -> tuple[i
     kinds = _KINDS.get(reported[0], _ANSWER_KINDS)
     sql = """select t.seq, t.uuid, t.kind from turns t cross join session_turn st where t.text_hash = :hash
         and t.source = 'transcript' and st.turn_seq = t.seq and st.session_seq = :session order by st.ordinal"""
-    stored = [(seq, of) for seq, of, kind in rows.all(sql, hash=text_hash, session=session) if kind in kinds]
+    stored = [
+        (seq, turn_uuid) for seq, turn_uuid, kind in rows.all(sql, hash=text_hash, session=session) if kind in kinds
+    ]
     if not stored and kinds is _ANSWER_KINDS:
         stored = _find_split_message(rows, uuid, session)
     return stored[reported[1] - 1] if len(stored) >= reported[1] else None
@@ -139,8 +141,8 @@ def _find_split_message(rows: Rows, uuid: str, session: int) -> list[tuple[int, 
     sql = """select t.seq, t.uuid, t.message_id, t.text from session_turn st join turns t on t.seq = st.turn_seq
         where st.session_seq = :session and t.kind = 'assistant' and t.source = 'transcript' and t.message_id <> ''
         order by st.ordinal desc limit :most"""
-    for seq, of, message, text in rows.all(sql, session=session, most=LATEST_TURNS):
-        messages.setdefault(message, []).insert(0, (seq, of, text))
+    for seq, turn_uuid, message, text in rows.all(sql, session=session, most=LATEST_TURNS):
+        messages.setdefault(message, []).insert(0, (seq, turn_uuid, text))
     return [
         parts[0][:2]
         for parts in reversed(messages.values())

@@ -40,6 +40,11 @@ LATE_SECRETS_STAGE = "late secrets"
 
 #: (rows, key of the hashes, position, 0 at first) -> (next position, None at the end; rows changed).
 Pass = Callable[[Rows, bytes, int], tuple[int | None, int]]
+#: Columns that hold a session's id, or begin with it (`stream`, and a sub-agent's id).
+SESSION_IDS = (
+    "sessions.id sessions.parent events.session_id events.stream memories.session_id "
+    "provenance.session_id candidate_evidence.session_id injections.session_id context_log.session_id goals.session_id"
+).split()
 
 
 def apply_tombstones(rows: Rows, key: bytes) -> int:
@@ -192,44 +197,38 @@ def _is_forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
 # to them, so that a line that is read again is recognized.
 
 
-#: Columns that hold a session's id, or begin with it (`stream`, and a sub-agent's id).
-SESSION_IDS = (
-    "sessions.id sessions.parent events.session_id events.stream memories.session_id "
-    "provenance.session_id candidate_evidence.session_id injections.session_id context_log.session_id goals.session_id"
-).split()
-
-
 def _ids_with_purged_text(rows: Rows, key: bytes) -> list[str]:
     """Returns the sessions with purged text in their id, which a program may choose."""
     marks = tombstones.purged_marks(rows, key)
-    idents = rows.column("select id from sessions where parent = ''") if marks else []
-    return [ident for ident in idents if marks.spans(ident)]
+    session_ids = rows.column("select id from sessions where parent = ''") if marks else []
+    return [session_id for session_id in session_ids if marks.spans(session_id)]
 
 
 def _mark_sessions_by_id(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
     """Purges every session with purged text in its id, which also names its file."""
     since = rows.text("select value from meta where key = :key", key=UNFINISHED_KEY)
-    for ident in _ids_with_purged_text(rows, key):
-        if not tombstones.purged_names(rows, "session", [ident], key=key):
-            tombstones.purge_names(rows, "session", [ident], key=key, now=since)
+    for session_id in _ids_with_purged_text(rows, key):
+        if not tombstones.purged_names(rows, "session", [session_id], key=key):
+            tombstones.purge_names(rows, "session", [session_id], key=key, now=since)
     return None, 0
 
 
 def _hide_session_names(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
     """Replaces the id of each such session by a keyed hash; a hook that reports it is recognized by its tombstone."""
     names = _ids_with_purged_text(rows, key)
-    for ident in names:
-        hidden = tombstones.hidden_name("session", ident, key)
+    for session_id in names:
+        hidden = tombstones.hidden_name("session", session_id, key)
         for table, column in (name.split(".") for name in SESSION_IDS):
             sql = f"""update {table} set {column} = :hidden || substr({column}, length(:id) + 1)
                 where {column} = :id or substr({column}, 1, length(:id) + 1) = :id || '/'"""  # noqa: S608
-            rows.run(sql, hidden=hidden, id=ident)
+            rows.run(sql, hidden=hidden, id=session_id)
     return None, len(names)
 
 
 def _rename_workspaces(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
     """Removes purged text from the keys of workspaces, which are their names; other keys are hashes."""
-    marks, total = tombstones.purged_marks(rows, key), 0
+    marks = tombstones.purged_marks(rows, key)
+    total = 0
     for seq, name in rows.all("select seq, key from projects where kind = 'workspace'") if marks else ():
         cleaned, hits = remove_purged(name, marks)
         if hits:
@@ -240,60 +239,60 @@ def _rename_workspaces(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]
 
 
 def _purge_sessions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    gone_projects = tombstones.purged_projects(rows, key)
-    if not gone_projects and not tombstones.has_kind(rows, "session"):
+    purged_projects = tombstones.purged_projects(rows, key)
+    if not purged_projects and not tombstones.has_kind(rows, "session"):
         return None, 0
     sql = "select seq, id, parent, project_seq, started_at from sessions where seq > :after order by seq limit :limit"
     part = rows.all(sql, after=after, limit=ROWS_PER_PASS)
     names = [name for row in part for name in row[1:3] if name]
-    gone = tombstones.purged_names(rows, "session", names, key=key)
+    purged = tombstones.purged_names(rows, "session", names, key=key)
     total = 0
-    for seq, ident, parent, project, started in part:
-        if ident in gone or parent in gone or started <= gone_projects.get(project, ""):
-            changed, is_done = _purge_session(rows, seq, ident, key)
+    for seq, session_id, parent, project, started in part:
+        if session_id in purged or parent in purged or started <= purged_projects.get(project, ""):
+            changed, is_done = _purge_session(rows, seq, session_id, key)
             total += changed
             if not is_done:
                 return seq - 1, total
     return _last_key(part), total
 
 
-def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, bool]:
+def _purge_session(rows: Rows, seq: int, session_id: str, key: bytes) -> tuple[int, bool]:
     """Empties a part of a session; returns (rows changed, whether it is empty)."""
     sql = """select t.seq from session_turn st join turns t on t.seq = st.turn_seq
         where st.session_seq = :session and t.text <> :purged order by st.ordinal limit :limit"""
-    listed = rows.column(sql, session=seq, purged=PURGED, limit=MAX_CHANGED_ROWS)
-    for turn in listed:
+    turn_seqs = rows.column(sql, session=seq, purged=PURGED, limit=MAX_CHANGED_ROWS)
+    for turn in turn_seqs:
         purge_turn(rows, turn, key)
-    if len(listed) == MAX_CHANGED_ROWS:
-        return len(listed), False
-    changed = len(listed) + rows.run(
+    if len(turn_seqs) == MAX_CHANGED_ROWS:
+        return len(turn_seqs), False
+    changed = len(turn_seqs) + rows.run(
         """update sessions set path = '', cwd = '', title = '', version = '', model = '', unreported_at = ''
             where seq = :seq and path || cwd || title || version || model || unreported_at <> ''""",
         seq=seq,
     )
     sql = """delete from injection_items where memory_id = :id
         or injection_seq in (select seq from injections where session_id = :id)"""
-    rows.run(sql, id=ident)
+    rows.run(sql, id=session_id)
     changed += rows.delete("usage", session_seq=seq) + rows.delete("stands", session_seq=seq)
-    changed += checkpoints.delete_of_session(rows, seq) + goals.delete_session_goals(rows, ident)
+    changed += checkpoints.delete_of_session(rows, seq) + goals.delete_session_goals(rows, session_id)
     for table in ("injections", "events", "context_log"):
-        changed += rows.run(f"delete from {table} where session_id = :id", id=ident)  # noqa: S608
-    memory_deletion.drop_sources(rows, "session_id = :id", id=ident)
+        changed += rows.run(f"delete from {table} where session_id = :id", id=session_id)  # noqa: S608
+    memory_deletion.drop_sources(rows, "session_id = :id", id=session_id)
     return changed, True
 
 
 def _purge_turns(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    gone_projects = tombstones.purged_projects(rows, key)
-    if not gone_projects and not tombstones.has_kind(rows, "turn"):
+    purged_projects = tombstones.purged_projects(rows, key)
+    if not purged_projects and not tombstones.has_kind(rows, "turn"):
         return None, 0
     sql = """select t.seq, t.uuid, t.project_seq, t.at, s.id, t.text_hash from turns t
         join sessions s on s.seq = t.session_seq where t.seq > :after and t.text <> :purged order by t.seq limit :limit"""
     part = rows.all(sql, after=after, purged=PURGED, limit=MAX_CHANGED_ROWS)
     names = {seq: tombstones.turn_names(uuid, stream, hash_) for seq, uuid, _, _, stream, hash_ in part}
-    gone = tombstones.purged_names(rows, "turn", [name for some in names.values() for name in some], key=key)
+    purged = tombstones.purged_names(rows, "turn", [name for some in names.values() for name in some], key=key)
     total = 0
     for seq, _, project, at, *_ in part:
-        if not gone.keys().isdisjoint(names[seq]) or at <= gone_projects.get(project, ""):
+        if not purged.keys().isdisjoint(names[seq]) or at <= purged_projects.get(project, ""):
             purge_turn(rows, seq, key)
             total += 1
     return _last_key(part), total

@@ -68,7 +68,7 @@ def resolve_plan(rows: Rows, typed: str, *, key: bytes, kind: str = "", project_
     for name, resolve in resolvers.items():
         if kind in ("", name) and (plan := resolve()) is not None:
             return plan
-    raise BadInput(f"there is no such {kind}", hint="`csmd search` and `csmd memories` show ids")
+    raise BadInput(f"no such {kind}", hint="`csmd search` and `csmd memories` show ids")
 
 
 def _plan_memory(rows: Rows, typed: str) -> Plan | None:
@@ -81,7 +81,7 @@ def _plan_memory(rows: Rows, typed: str) -> Plan | None:
         stated = rows.column(sql, uuid=source.uuid)
         texts += [text.rstrip("…") for text in stated if similarity.repeats(text, memory.text)]
     # The part before the arrow is the assistant's question; it is purged there, too.
-    texts += [before for text in texts for before, arrow, _ in [text.partition(ARROW)] if arrow]
+    texts += [question for text in texts for question, arrow, _ in [text.partition(ARROW)] if arrow]
     plan = Plan("memory", f"the memory {memory.id} and the sentences it came from")
     plan.texts = [check_text(text) for text in dict.fromkeys(texts)]
     plan.forgotten = [(text, memory.gate == "correction") for text in plan.texts]
@@ -129,15 +129,15 @@ def _plan_session(rows: Rows, typed: str) -> Plan | None:
     if len(typed) < MIN_SESSION_PREFIX:
         return None
     sql = "select id from sessions where substr(id, 1, :size) = :typed and (parent = '' or id = :typed) order by id"
-    idents = rows.column(sql, size=len(typed), typed=typed)
-    if typed in idents:
-        idents = [typed]
-    if len(idents) > 1:
-        raise BadInput(f"{typed!r} begins {len(idents)} sessions", hint="type some more of the id")
-    if not idents:
+    session_ids = rows.column(sql, size=len(typed), typed=typed)
+    if typed in session_ids:
+        session_ids = [typed]
+    if len(session_ids) > 1:
+        raise BadInput(f"{typed!r} begins {len(session_ids)} sessions", hint="type some more of the id")
+    if not session_ids:
         return None
-    turns = _turns_of_sessions(rows, idents)
-    return Plan("session", f"the session {idents[0]} and everything that was said in it", sessions=idents,
+    turns = _turns_of_sessions(rows, session_ids)
+    return Plan("session", f"the session {session_ids[0]} and everything that was said in it", sessions=session_ids,
                 turns=list(turns.values()), probes=_choose_probes(rows, list(turns)))  # fmt: skip
 
 
@@ -145,7 +145,7 @@ def _turns_of_sessions(rows: Rows, sessions: Sequence[str]) -> dict[int, str]:
     """Returns the uuid of every turn in these sessions or their sub-agents by row key, forks included."""
     sql = """select t.seq, t.uuid from sessions s join session_turn st on st.session_seq = s.seq
         join turns t on t.seq = st.turn_seq where s.id = :id or s.parent = :id"""
-    return dict(row for ident in sessions for row in rows.all(sql, id=ident))
+    return dict(row for session_id in sessions for row in rows.all(sql, id=session_id))
 
 
 def _plan_project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
@@ -209,15 +209,15 @@ def count_matches(rows: Rows, plan: Plan) -> dict[str, int]:
 def list_affected_projects(rows: Rows, plan: Plan, *, seen: Collection[int] | None = None) -> list[dict[str, Any]]:
     """Returns the projects (of `seen`; None: all) with a text to purge: their memories and turns, the most first."""
     needles = plan.needles
-    places: dict[int, Counter[str]] = {}
+    counts_by_project: dict[int, Counter[str]] = {}
     for table in ("memories", "turns") if needles else ():
         for seq, text in text_columns.column_texts(rows, table, "text"):
             if _holds(text, needles):
                 project = rows.value(f"select project_seq from {table} where seq = :seq", seq=seq)  # noqa: S608
-                places.setdefault(project, Counter())[table] += 1
+                counts_by_project.setdefault(project, Counter())[table] += 1
     return [
         {"project": workspaces.root_of(rows, project), "memories": counts["memories"], "turns": counts["turns"]}
-        for project, counts in sorted(places.items(), key=lambda item: (-item[1].total(), item[0]))
+        for project, counts in sorted(counts_by_project.items(), key=lambda item: (-item[1].total(), item[0]))
         if seen is None or project in seen
     ]
 
@@ -227,7 +227,8 @@ def find_variants(
 ) -> tuple[int | None, set[str]]:
     """Returns (next position, the texts of a part of a column as they appear there, in whole words)."""
     if text_columns.PURGE_ACTIONS[table, column] in text_columns.PATH_ACTIONS:
-        part, follows = list(text_columns.column_texts(rows, table, column)), None
+        part = list(text_columns.column_texts(rows, table, column))
+        follows = None
     else:
         part = text_columns.texts_after(rows, table, column, after)
         follows = part[-1][0] if part else None
@@ -251,8 +252,8 @@ def add_tombstones(rows: Rows, plan: Plan, variants: Sequence[str], *, key: byte
 
 def remove_tombstones(rows: Rows, plan: Plan, *, key: bytes) -> int:
     """Deletes a plan's tombstones and returns how many there were."""
-    gone = sum(tombstones.remove_text(rows, text, key=key) for text in plan.texts)
-    return gone + sum(
+    deleted = sum(tombstones.remove_text(rows, text, key=key) for text in plan.texts)
+    return deleted + sum(
         tombstones.remove_name(rows, kind, name, key=key)
         for kind, names in plan.names_by_kind().items()
         for name in names

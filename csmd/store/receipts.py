@@ -11,6 +11,12 @@ from csmd.store.row_values import as_value, columns
 from csmd.store.session_context import CONTEXT_STARTS
 from csmd.store.sqlite import Rows, in_keys, starts_with
 
+#: In the order of WaitingReceipt's fields.
+_WAITING_COLUMNS = """n.seq, n.session_id, coalesce(s.seq, 0), n.event,
+    n.at, coalesce((select max(t.seq) from events e join turns t on t.text_hash = e.text_hash and t.session_seq = s.seq
+    where n.event = 'prompt' and 'r' || e.id = n.id and e.session_id = n.session_id and e.text_hash <> ''), 0)
+    from injections n left join sessions s on s.id = n.session_id"""
+
 
 def add_receipt(
     rows: Rows,
@@ -139,13 +145,6 @@ def answered_prompt(rows: Rows, receipt: Receipt) -> tuple[str, int] | None:
     return rows.first(sql, event=receipt.id.removeprefix("r"))
 
 
-#: In the order of WaitingReceipt's fields.
-_WAITING_COLUMNS = """n.seq, n.session_id, coalesce(s.seq, 0), n.event,
-    n.at, coalesce((select max(t.seq) from events e join turns t on t.text_hash = e.text_hash and t.session_seq = s.seq
-    where n.event = 'prompt' and 'r' || e.id = n.id and e.session_id = n.session_id and e.text_hash <> ''), 0)
-    from injections n left join sessions s on s.id = n.session_id"""
-
-
 class WaitingReceipt(NamedTuple):
     """A receipt whose use can be determined; `prompt_seq` is the row of the prompt it answered, 0 if not stored."""
 
@@ -202,12 +201,12 @@ def item_texts(rows: Rows, seq: int) -> list[tuple[str, str]]:
     sql = """select i.memory_id, m.text from injection_items i
         left join memories m on m.id = i.memory_id where i.injection_seq = :seq order by i.memory_id"""
     texts = rows.all(sql, seq=seq)
-    return [(ident, _quoted(rows, ident) if text is None else text) for ident, text in texts]
+    return [(item_id, _quoted(rows, item_id) if text is None else text) for item_id, text in texts]
 
 
-def _quoted(rows: Rows, ident: str) -> str:
+def _quoted(rows: Rows, item_id: str) -> str:
     """Returns the quoted text of a turn: one passage, or all of it; "" if it is gone."""
-    uuid, _, start = ident.partition("#")
+    uuid, _, start = item_id.partition("#")
     sql = """select t.text, p.text, p.start_at, p.end_at
         from turns t left join passages p on p.turn_seq = t.seq and p.start_at = :start where t.uuid = :uuid"""
     turn = rows.first(sql, uuid=uuid, start=int(start) if start.isdecimal() else -1)
@@ -227,8 +226,8 @@ def ordinal_at(rows: Rows, session_seq: int, at: str) -> int:
 def record_use(rows: Rows, seq: int, verdicts: Mapping[str, tuple[bool, str]]) -> None:
     """Records (used, kind of evidence) for each item whose use is known."""
     sql = "update injection_items set used = :used, used_by = :by where injection_seq = :seq and memory_id = :id"
-    for ident, (used, by) in verdicts.items():
-        rows.run(sql, used=int(used), by=by, seq=seq, id=ident)
+    for item_id, (used, by) in verdicts.items():
+        rows.run(sql, used=int(used), by=by, seq=seq, id=item_id)
     rows.update("injections", seq, judged=1)
 
 

@@ -60,6 +60,29 @@ _HEADER = (
     + bytes(8)
     + b"\0\0\0\1"
 ).ljust(HEADER_BYTES, b"\0")
+#: The placeholder of a lost project or session: its contents stay, under a name that says so.
+_STUB_PROJECTS = """insert into projects (seq, key, root, name, kind, created_at) select distinct x.project_seq,
+    'recovered-' || cast(x.project_seq as text), '', 'recovered', 'path', ''
+    from {} x where x.project_seq not in (select seq from projects)"""
+#: The placeholder of a lost workspace: without it its contents would be visible from everywhere.
+_STUB_WORKSPACES = """insert into projects (seq, key, root, name, kind, created_at) select distinct p.workspace_seq,
+    'workspace:recovered-' || cast(p.workspace_seq as text), '', 'recovered-' || cast(p.workspace_seq as text),
+    'workspace', '' from projects p where p.workspace_seq > 0 and p.workspace_seq not in (select seq from projects)"""
+#: References without a foreign key: one that leads nowhere is cleared.
+_DANGLING_REFERENCES = (
+    "update projects set merged_into = 0 where merged_into not in (select seq from projects)",
+    "update projects set part_of = 0 where part_of not in (select seq from projects)",
+    # The memory that represents it is gone, so it moves to the merged project itself.
+    (
+        """update memories set project_seq = (select p.merged_into from projects p where p.seq = memories.project_seq)
+            where twin_of > 0 and twin_of not in (select seq from memories)
+            and project_seq in (select seq from projects where merged_into > 0)"""
+    ),
+    "update memories set twin_of = 0 where twin_of not in (select seq from memories)",
+)
+_STUB_SESSIONS = """insert into sessions (seq, id, host, project_seq, started_at, last_at) select t.session_seq,
+    'recovered-' || cast(t.session_seq as text), 'claude', min(t.project_seq), min(t.at), max(t.at)
+    from turns t where t.session_seq not in (select seq from sessions) group by t.session_seq"""
 
 
 class Table(NamedTuple):
@@ -92,13 +115,15 @@ def open_damaged(path: Path, *, sound: Path | None) -> apsw.Connection | None:
 def _make_candidates(path: Path, sound: Path | None) -> Iterator[tuple[bytes, dict[int, bytes]]]:
     """Yields first pages to try in a damaged file, each with other pages of the schema."""
     original = _read_page(path)
-    firsts, schema = [original], dict[int, bytes]()
+    firsts = [original]
+    schema = dict[int, bytes]()
     if not is_encrypted_file(path):  # no page of an encrypted file can be made without the key
         firsts.append(_HEADER + original[len(_HEADER) :])
         if sound is not None:
             page = bytearray(_read_page(sound))
             page[18:20] = b"\2\2"  # a copy has no write-ahead log, this one may
-            page[24:40], page[92:96] = b"\0\0\0\1" + bytes(12), bytes(4)  # its size in pages is the file's
+            page[24:40] = b"\0\0\0\1" + bytes(12)
+            page[92:96] = bytes(4)  # its size in pages is the file's
             firsts.append(bytes(page))
             schema = schema_pages(sound)
     # The schema may take more than one page; a backup has them at the same place.
@@ -414,31 +439,6 @@ def _rehash(into: Rows, key: bytes) -> None:
                 into.update(table, seq, text_hash=tokens.keyed_hash(text, key))
 
 
-#: The placeholder of a lost project or session: its contents stay, under a name that says so.
-_STUB_PROJECTS = """insert into projects (seq, key, root, name, kind, created_at) select distinct x.project_seq,
-    'recovered-' || cast(x.project_seq as text), '', 'recovered', 'path', ''
-    from {} x where x.project_seq not in (select seq from projects)"""
-#: The placeholder of a lost workspace: without it its contents would be visible from everywhere.
-_STUB_WORKSPACES = """insert into projects (seq, key, root, name, kind, created_at) select distinct p.workspace_seq,
-    'workspace:recovered-' || cast(p.workspace_seq as text), '', 'recovered-' || cast(p.workspace_seq as text),
-    'workspace', '' from projects p where p.workspace_seq > 0 and p.workspace_seq not in (select seq from projects)"""
-#: References without a foreign key: one that leads nowhere is cleared.
-_DANGLING_REFERENCES = (
-    "update projects set merged_into = 0 where merged_into not in (select seq from projects)",
-    "update projects set part_of = 0 where part_of not in (select seq from projects)",
-    # The memory that represents it is gone, so it moves to the merged project itself.
-    (
-        """update memories set project_seq = (select p.merged_into from projects p where p.seq = memories.project_seq)
-            where twin_of > 0 and twin_of not in (select seq from memories)
-            and project_seq in (select seq from projects where merged_into > 0)"""
-    ),
-    "update memories set twin_of = 0 where twin_of not in (select seq from memories)",
-)
-_STUB_SESSIONS = """insert into sessions (seq, id, host, project_seq, started_at, last_at) select t.session_seq,
-    'recovered-' || cast(t.session_seq as text), 'claude', min(t.project_seq), min(t.at), max(t.at)
-    from turns t where t.session_seq not in (select seq from sessions) group by t.session_seq"""
-
-
 def _close_references(into: Rows) -> tuple[int, set[int]]:
     """Adds placeholders for lost projects and sessions, deletes dangling rows, lists turns that no session lists.
 
@@ -479,9 +479,9 @@ def _list_all_turns(into: Rows) -> set[int]:
         s.turns + row_number() over (partition by t.session_seq order by t.at, t.seq), t.seq
         from turns t join sessions s on s.seq = t.session_seq
         where not exists (select 1 from session_turn st where st.turn_seq = t.seq) returning session_seq"""
-    listed = into.column(sql)
+    session_seqs = into.column(sql)
     into.run(to_the_last)
-    return set(listed)
+    return set(session_seqs)
 
 
 def sort_turns(rows: Rows, *, new_after: int, disordered_sessions: set[int]) -> int:
@@ -493,11 +493,11 @@ def sort_turns(rows: Rows, *, new_after: int, disordered_sessions: set[int]) -> 
     for session in sorted(disordered_sessions):
         sql = """select st.turn_seq, st.rewound from session_turn st
             join turns t on t.seq = st.turn_seq where st.session_seq = :session order by t.at, st.ordinal"""
-        listed = rows.all(sql, session=session)
+        session_turns = rows.all(sql, session=session)
         rows.delete("session_turn", session_seq=session)
-        for ordinal, (turn, rewound) in enumerate(listed, 1):
+        for ordinal, (turn, rewound) in enumerate(session_turns, 1):
             rows.insert("session_turn", session_seq=session, ordinal=ordinal, turn_seq=turn, rewound=rewound)
-        rows.update("sessions", session, turns=len(listed))
+        rows.update("sessions", session, turns=len(session_turns))
     return len(disordered_sessions)
 
 

@@ -91,7 +91,8 @@ def restore_branch(rows: Rows, session_seq: int, *, parent: str) -> list[int]:
     The caller makes them searchable. They are distilled again.
     """
     branch: list[int] = []
-    first, uuid = 0, parent
+    first = 0
+    uuid = parent
     sql = """select t.seq, t.parent_uuid, st.ordinal from turns t join session_turn st on st.turn_seq = t.seq
         where t.uuid = :uuid and st.session_seq = :session and st.rewound = 1"""
     while uuid and (turn := rows.first(sql, uuid=uuid, session=session_seq)) is not None and turn[0] not in branch:
@@ -125,7 +126,7 @@ def _branch_start(rows: Rows, session_seq: int, own: int, parent: str) -> int | 
         order by st.ordinal"""  # noqa: S608
     between = rows.all(sql, session=session_seq, after=after, own=own)
     return next(
-        (place for place, line in between if _is_descendant(rows, session_seq, place, line, parent, after)), None
+        (ordinal for ordinal, line in between if _is_descendant(rows, session_seq, ordinal, line, parent, after)), None
     )
 
 

@@ -14,6 +14,29 @@ from csmd.vocabulary import TurnKind
 
 #: How many passages are searched for each turn to find.
 PASSAGES_PER_TURN = 3
+#: How many places ahead in a session a turn is looked for: tool calls are between what people say.
+MAX_TURN_DISTANCE = 60
+#: How far from an exchange's ends a turn is looked at; a turn further away is next to its neighbours.
+MAX_EXCHANGE_TURNS = 200
+#: What was said in the session of `me`.
+_SEARCHABLE_TURNS = f"from session_turn n join {JOIN_SEARCHABLE} where n.session_seq = me.session_seq"
+#: Kind of rows -> its key, its tables, its time, and the condition that it is of a session.
+_OF_SESSION = "s.id = :session or s.parent = :session"
+_FILTERED_TABLES = {
+    "turn": ("t.seq", "turns t join sessions s on s.seq = t.session_seq", "t.at", _OF_SESSION),
+    "passage": (
+        "p.seq",
+        "passages p join turns t on t.seq = p.turn_seq join sessions s on s.seq = p.session_seq",
+        "t.at",
+        _OF_SESSION,
+    ),
+    "memory": (
+        "m.seq",
+        "memories m",
+        "m.confirmed_at",
+        "exists (select 1 from provenance p where p.memory_seq = m.seq and p.session_id = :session)",
+    ),
+}
 
 
 class TurnRow(NamedTuple):
@@ -99,18 +122,14 @@ def surrounding_turns(rows: Rows, seq: int, *, each: int) -> tuple[list[int], li
     return sides[0][::-1], sides[1]
 
 
-#: How many places ahead in a session a turn is looked for: tool calls are between what people say.
-MAX_TURN_DISTANCE = 60
-
-
-def turns_after(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
-    """Returns the searchable turns after each of these in its session, in order, at most `most`."""
+def turns_after(rows: Rows, seqs: Sequence[int], *, limit: int) -> dict[int, list[int]]:
+    """Returns the searchable turns after each of these in its session, in order, at most `limit`."""
     sql = f"""select me.turn_seq, n.turn_seq from turns own join session_turn me on me.turn_seq = own.seq
         and me.session_seq = own.session_seq join session_turn n on n.session_seq = me.session_seq
         and n.ordinal > me.ordinal and n.ordinal <= me.ordinal + :furthest
         join {JOIN_SEARCHABLE} where {in_keys("own.seq", seqs)} order by me.turn_seq, n.ordinal"""  # noqa: S608
-    behind = rows.grouped(sql, furthest=MAX_TURN_DISTANCE)
-    return {seq: [turn for (turn,) in behind[seq]][:most] for seq in seqs}
+    later = rows.grouped(sql, furthest=MAX_TURN_DISTANCE)
+    return {seq: [turn for (turn,) in later[seq]][:limit] for seq in seqs}
 
 
 def turns_of_uuids(rows: Rows, uuids: Sequence[str]) -> dict[str, int]:
@@ -151,12 +170,6 @@ def count_memories(rows: Rows) -> int:
     return rows.number("select count(*) from memories")
 
 
-#: How far from an exchange's ends a turn is looked at; a turn further away is next to its neighbours.
-MAX_EXCHANGE_TURNS = 200
-#: What was said in the session of `me`.
-_SEARCHABLE_TURNS = f"from session_turn n join {JOIN_SEARCHABLE} where n.session_seq = me.session_seq"
-
-
 class TurnNeighbours(NamedTuple):
     """A turn's place: its session's row, its time, and the turns before and after it there (0: none).
 
@@ -187,10 +200,10 @@ def turn_neighbours(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] 
     neighbours = rows.all(sql, most=MAX_EXCHANGE_TURNS)
     return {
         seq: TurnNeighbours(
-            session=session, at=at, before=prompt or left or 0, after=answered or right or 0,
+            session=session, at=said_at, before=prompt or previous or 0, after=answered or next_turn or 0,
             midway=bool(answers and answered),
         )
-        for seq, session, at, prompt, left, answered, right, answers in neighbours
+        for seq, session, said_at, prompt, previous, answered, next_turn, answers in neighbours
     }  # fmt: skip
 
 
@@ -247,25 +260,6 @@ class SearchFilter(NamedTuple):
     def selects_memories(self) -> bool:
         """Whether only memories can pass: a limit is on a field that only they have."""
         return bool(self.gate or self.category or self.type)
-
-
-#: Kind of rows -> its key, its tables, its time, and the condition that it is of a session.
-_OF_SESSION = "s.id = :session or s.parent = :session"
-_FILTERED_TABLES = {
-    "turn": ("t.seq", "turns t join sessions s on s.seq = t.session_seq", "t.at", _OF_SESSION),
-    "passage": (
-        "p.seq",
-        "passages p join turns t on t.seq = p.turn_seq join sessions s on s.seq = p.session_seq",
-        "t.at",
-        _OF_SESSION,
-    ),
-    "memory": (
-        "m.seq",
-        "memories m",
-        "m.confirmed_at",
-        "exists (select 1 from provenance p where p.memory_seq = m.seq and p.session_id = :session)",
-    ),
-}
 
 
 def filter_rows(rows: Rows, kind: str, seqs: Sequence[int], filters: SearchFilter) -> set[int]:

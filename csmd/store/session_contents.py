@@ -48,19 +48,19 @@ def count_kinds(rows: Rows, session_seq: int, *, projects: Sequence[int] | None)
     return dict(rows.all(sql, session=session_seq))
 
 
-def first_prompts(rows: Rows, session_seq: int, *, most: int, characters: int) -> list[str]:
+def first_prompts(rows: Rows, session_seq: int, *, limit: int, characters: int) -> list[str]:
     """Returns the first `characters` of a session's first prompts in order, without rewound ones."""
     sql = f"""select substr(t.text, 1, :characters) {_TURNS} and st.rewound = 0 and t.kind in ('user', 'relayed')
-        order by st.ordinal limit :most"""
-    return rows.column(sql, session=session_seq, most=most, characters=characters)
+        order by st.ordinal limit :limit"""
+    return rows.column(sql, session=session_seq, limit=limit, characters=characters)
 
 
-def count_prompts(rows: Rows, ident: str, *, since: str, most: int) -> int:
-    """Counts the prompts of a session since a time, up to `most`."""
+def count_prompts(rows: Rows, session_id: str, *, since: str, limit: int) -> int:
+    """Counts the prompts of a session since a time, up to `limit`."""
     sql = """select count(*) from (select 1
         from sessions s join session_turn st on st.session_seq = s.seq join turns t on t.seq = st.turn_seq
-        where s.id = :ident and t.kind = 'user' and t.at >= :since order by st.ordinal limit :most)"""
-    return rows.number(sql, ident=ident, since=since, most=most)
+        where s.id = :session_id and t.kind = 'user' and t.at >= :since order by st.ordinal limit :limit)"""
+    return rows.number(sql, session_id=session_id, since=since, limit=limit)
 
 
 def turn_times(rows: Rows, session_seq: int) -> list[str]:
@@ -108,25 +108,25 @@ def list_corrections(rows: Rows, session_seq: int) -> list[tuple[str, str]]:
     return rows.all(sql, session=session_seq)
 
 
-def session_memories(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[tuple[str, str, str]]:
+def session_memories(rows: Rows, session_id: str, *, projects: Sequence[int] | None) -> list[tuple[str, str, str]]:
     """Returns (id, text, role) of memories of these projects (None: all) with a source in a session, by its time."""
     sql = f"""select m.id, m.text, max(p.role) from provenance p join memories m on m.seq = p.memory_seq
         where p.session_id = :session and {in_keys("m.project_seq", projects)}
         group by m.id, m.text order by min(p.at), m.id"""  # noqa: S608
-    return rows.all(sql, session=ident)
+    return rows.all(sql, session=session_id)
 
 
-def injections_into(rows: Rows, ident: str) -> list[tuple[str, str, str, int, int]]:
+def injections_into(rows: Rows, session_id: str) -> list[tuple[str, str, str, int, int]]:
     """Returns (receipt, event, time, tokens, memories) of the injections into a session, in order."""
     sql = """select n.id, n.event, n.at, n.tokens, (select count(*) from injection_items i where i.injection_seq = n.seq)
         from injections n where n.session_id = :session order by n.seq"""
-    return rows.all(sql, session=ident)
+    return rows.all(sql, session=session_id)
 
 
-def list_agents(rows: Rows, ident: str) -> list[Agent]:
+def list_agents(rows: Rows, session_id: str) -> list[Agent]:
     """Returns the sub-agents of a session, the earliest first."""
     sql = """select s.id, s.turns, coalesce((select t.kind from session_turn st join turns t on t.seq = st.turn_seq
         where st.session_seq = s.seq order by st.ordinal desc limit 1), '') = 'assistant'
         from sessions s where s.parent = :id order by s.started_at, s.id"""
-    agents = rows.read(Agent, sql, id=ident)
+    agents = rows.read(Agent, sql, id=session_id)
     return [agent._replace(id=agent.id.rpartition("/")[2]) for agent in agents]

@@ -68,7 +68,7 @@ def conversations_in_context(rows: Rows, session_id: str) -> frozenset[str]:
     ids = ids_in_context(rows, session_id)
     if not ids:
         return ids
-    values = {f"uuid{place}": ident.partition("#")[0] for place, ident in enumerate(sorted(ids))}
+    values = {f"uuid{number}": item_id.partition("#")[0] for number, item_id in enumerate(sorted(ids))}
     uuid_names = ", ".join(f":{name}" for name in values)
     return ids | rows.distinct(
         f"""select s.id from turns t
@@ -84,7 +84,7 @@ def turns_in_context(rows: Rows, session_id: str) -> dict[int, str | None]:
     The memories are joined by line breaks; None for a turn that was injected itself.
     """
     ids = ids_in_context(rows, session_id)
-    listed_ids = wire.dumps(sorted({ident.partition("#")[0] for ident in ids}))
+    listed_ids = wire.dumps(sorted({item_id.partition("#")[0] for item_id in ids}))
     sql = f"""select t.seq, m.text from memories m
         join provenance p on p.memory_seq = m.seq join turns t on t.uuid = p.uuid where m.id {IS_LISTED}"""  # noqa: S608
     stated = rows.all(sql, listed=listed_ids)

@@ -68,16 +68,16 @@ def sessions_sharing_turns(rows: Rows, session_seq: int) -> list[tuple[int, str]
     return rows.all(sql, session=session_seq)
 
 
-def stored_sessions(rows: Rows, idents: Sequence[str]) -> frozenset[str]:
+def stored_sessions(rows: Rows, session_ids: Sequence[str]) -> frozenset[str]:
     """Returns those of some session ids that are stored."""
-    return frozenset(ident for ident in idents if rows.has("sessions", id=ident))
+    return frozenset(session_id for session_id in session_ids if rows.has("sessions", id=session_id))
 
 
-def replace_links(rows: Rows, to_seq: int, made: Sequence[Any], kinds: Mapping[str, str]) -> None:
+def replace_links(rows: Rows, to_seq: int, links: Sequence[Any], kinds: Mapping[str, str]) -> None:
     """Replaces the links of a session to earlier ones; equal links keep their rows."""
     sql = "select seq, from_seq, rule, about from session_links where to_seq = :session"
     stored = {tuple(link): seq for seq, *link in rows.all(sql, session=to_seq)}
-    for link in made:
+    for link in links:
         same = {"from_seq": link.from_seq, "rule": link.rule, "about": link.about}
         seq = stored.pop(tuple(same.values()), 0) or rows.insert_keyed(
             "session_links", to_seq=to_seq, kind=kinds[link.rule], weight=link.weight, **same

@@ -14,6 +14,8 @@ _COLUMNS = """s.seq, s.id,
     s.parent, s.host, p.root, s.path, s.cwd, s.title, s.version, s.model, s.started_at, s.last_at, (select count(*)
     from session_turn st where st.session_seq = s.seq), s.project_seq, s.context, exists(select 1
     from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = s.seq and t.source = 'transcript')"""
+#: Turns at the beginning of a session in which its first prompt is looked for.
+MAX_FIRST_TURNS = 100
 
 
 class Session(NamedTuple):
@@ -54,14 +56,14 @@ def list_sessions(rows: Rows, *, projects: Sequence[int] | None, limit: int, off
     return _where(rows, latest, limit=limit, offset=offset)
 
 
-def count_memories(rows: Rows, ident: str) -> int:
+def count_memories(rows: Rows, session_id: str) -> int:
     """Returns the number of memories with a source in a session."""
-    return rows.number("select count(distinct memory_seq) from provenance where session_id = :id", id=ident)
+    return rows.number("select count(distinct memory_seq) from provenance where session_id = :id", id=session_id)
 
 
-def by_id(rows: Rows, ident: str) -> Session | None:
+def by_id(rows: Rows, session_id: str) -> Session | None:
     """Returns a session, or a sub-agent's, by its whole id."""
-    return next(iter(_where(rows, "s.id = :id", id=ident)), None)
+    return next(iter(_where(rows, "s.id = :id", id=session_id)), None)
 
 
 def ids_like(rows: Rows, prefix: str) -> list[str]:
@@ -76,9 +78,9 @@ def ids_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, str]:
     return dict(rows.all(f"select seq, id from sessions where {in_keys('seq', seqs)}"))  # noqa: S608
 
 
-def projects_of(rows: Rows, idents: Sequence[str]) -> dict[str, int]:
+def projects_of(rows: Rows, session_ids: Sequence[str]) -> dict[str, int]:
     """Returns the projects of some sessions by id."""
-    names = {f"id{number}": ident for number, ident in enumerate(idents)}
+    names = {f"id{number}": session_id for number, session_id in enumerate(session_ids)}
     keys = ", ".join(f":{name}" for name in names) or "null"
     return dict(rows.all(f"select id, project_seq from sessions where id in ({keys})", **names))  # noqa: S608
 
@@ -95,20 +97,20 @@ def is_purged(rows: Rows, session_seq: int) -> bool:
     sql = """select count(*), coalesce(sum(case when t.text in ('', :purged) then 0 else 1 end), 0)
         from session_turn st join turns t on t.seq = st.turn_seq
         where st.session_seq = :session and t.kind in ('user', 'relayed', 'assistant')"""
-    turns, left = rows.first(sql, session=session_seq, purged=PURGED) or (0, 0)
-    return bool(turns) and not left
+    turns, remaining = rows.first(sql, session=session_seq, purged=PURGED) or (0, 0)
+    return bool(turns) and not remaining
 
 
-def list_agents(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[Session]:
+def list_agents(rows: Rows, session_id: str, *, projects: Sequence[int] | None) -> list[Session]:
     """Returns the sub-agents of a session in these projects (None: all), the earliest first."""
     return _where(
-        rows, f"s.parent = :id and {in_keys('s.project_seq', projects)} order by s.started_at, s.seq", id=ident
+        rows, f"s.parent = :id and {in_keys('s.project_seq', projects)} order by s.started_at, s.seq", id=session_id
     )
 
 
 def has_any(rows: Rows, ids: Sequence[str]) -> bool:
     """Whether one of these sessions is stored."""
-    return any(rows.has("sessions", id=ident) for ident in ids)
+    return any(rows.has("sessions", id=session_id) for session_id in ids)
 
 
 def transcript_paths(rows: Rows) -> list[tuple[int, str]]:
@@ -169,10 +171,6 @@ def list_version_spans(rows: Rows, *, projects: Sequence[int] | None) -> list[Ve
             group by s.{column} order by min(s.started_at), s.{column}"""  # noqa: S608
         spans += rows.read(VersionSpan, sql)
     return spans
-
-
-#: Turns at the beginning of a session in which its first prompt is looked for.
-MAX_FIRST_TURNS = 100
 
 
 def count_typed(rows: Rows, *, latest: int) -> tuple[int, int]:

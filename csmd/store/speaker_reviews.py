@@ -80,8 +80,8 @@ def settle_speaker(rows: Rows, prompt: Prompt) -> None:
 def corrected_speakers(rows: Rows, counters: Mapping[str, int]) -> dict[str, int]:
     """Counts of corrected speakers, and how many turns still wait for review."""
     names = {"prompts": CORRECTED_COUNTER, "lowered": LOWERED_COUNTER, "archived": ARCHIVED_COUNTER}
-    left = rows.number("select count(*) from turns where speaker_due = 1")
-    return {**{name: counters.get(counter, 0) for name, counter in names.items()}, "left": left}
+    waiting = rows.number("select count(*) from turns where speaker_due = 1")
+    return {**{name: counters.get(counter, 0) for name, counter in names.items()}, "left": waiting}
 
 
 def sentences_of(rows: Rows, prompt: Prompt) -> list[Sentence]:

@@ -42,6 +42,36 @@ MAX_STATEMENT_CHARACTERS = 8_000
 MAX_TURN_BYTES = 200_000
 #: Most bytes of any value while the answer is computed.
 MAX_VALUE_BYTES = 1_000_000
+#: A memory hidden by a merge of projects is represented by its twin.
+_HELD = "m.twin_of = 0 and {m.project_seq}"
+_ROOT = "(select p.root from main.projects p where p.seq = {})"
+#: The tables behind the views: all that a statement can read.
+VIEW_TABLES = frozenset({
+    "projects", "sessions", "session_turn", "turns", "usage", "memories", "provenance", "links", "topics", "memory_topics",
+    "digests", "errors", "error_seen", "error_fixes", "injections", "injection_items",
+})  # fmt: skip
+#: Functions that may be called: none that reads files, loads extensions, makes large values or is random.
+FUNCTIONS = frozenset({
+    "abs", "avg", "ceil", "ceiling", "char", "coalesce", "concat", "concat_ws", "count", "cume_dist", "date", "datetime",
+    "dense_rank", "first_value", "floor", "format", "glob", "group_concat", "ifnull", "iif", "instr", "julianday", "lag",
+    "last_value", "lead", "length", "like", "lower", "ltrim", "max", "min", "nth_value", "ntile", "nullif", "octet_length",
+    "percent_rank", "printf", "rank", "replace", "round", "row_number", "rtrim", "sign", "strftime", "string_agg", "substr",
+    "substring", "sum", "time", "timediff", "total", "trim", "typeof", "unicode", "unixepoch", "upper",
+})  # fmt: skip
+_LIMITS = {
+    apsw.SQLITE_LIMIT_ATTACHED: 0,
+    apsw.SQLITE_LIMIT_COLUMN: 100,
+    apsw.SQLITE_LIMIT_COMPOUND_SELECT: 20,
+    apsw.SQLITE_LIMIT_EXPR_DEPTH: 100,
+    apsw.SQLITE_LIMIT_FUNCTION_ARG: 20,
+    apsw.SQLITE_LIMIT_LENGTH: MAX_VALUE_BYTES,
+    apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 200,
+    apsw.SQLITE_LIMIT_SQL_LENGTH: 2 * MAX_STATEMENT_CHARACTERS,
+    apsw.SQLITE_LIMIT_VARIABLE_NUMBER: 0,
+    apsw.SQLITE_LIMIT_VDBE_OP: 25_000,
+    apsw.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+_HINT = "call csm_store_schema, which lists the views and their columns"
 
 
 class View(NamedTuple):
@@ -57,10 +87,6 @@ class View(NamedTuple):
     joins: tuple[str, ...]
     sql: str
 
-
-#: A memory hidden by a merge of projects is represented by its twin.
-_HELD = "m.twin_of = 0 and {m.project_seq}"
-_ROOT = "(select p.root from main.projects p where p.seq = {})"
 
 VIEWS: tuple[View, ...] = (
     View(
@@ -256,33 +282,6 @@ VIEWS: tuple[View, ...] = (
     ),
 )
 VIEW_NAMES = frozenset(view.name for view in VIEWS)
-#: The tables behind the views: all that a statement can read.
-VIEW_TABLES = frozenset({
-    "projects", "sessions", "session_turn", "turns", "usage", "memories", "provenance", "links", "topics", "memory_topics",
-    "digests", "errors", "error_seen", "error_fixes", "injections", "injection_items",
-})  # fmt: skip
-#: Functions that may be called: none that reads files, loads extensions, makes large values or is random.
-FUNCTIONS = frozenset({
-    "abs", "avg", "ceil", "ceiling", "char", "coalesce", "concat", "concat_ws", "count", "cume_dist", "date", "datetime",
-    "dense_rank", "first_value", "floor", "format", "glob", "group_concat", "ifnull", "iif", "instr", "julianday", "lag",
-    "last_value", "lead", "length", "like", "lower", "ltrim", "max", "min", "nth_value", "ntile", "nullif", "octet_length",
-    "percent_rank", "printf", "rank", "replace", "round", "row_number", "rtrim", "sign", "strftime", "string_agg", "substr",
-    "substring", "sum", "time", "timediff", "total", "trim", "typeof", "unicode", "unixepoch", "upper",
-})  # fmt: skip
-_LIMITS = {
-    apsw.SQLITE_LIMIT_ATTACHED: 0,
-    apsw.SQLITE_LIMIT_COLUMN: 100,
-    apsw.SQLITE_LIMIT_COMPOUND_SELECT: 20,
-    apsw.SQLITE_LIMIT_EXPR_DEPTH: 100,
-    apsw.SQLITE_LIMIT_FUNCTION_ARG: 20,
-    apsw.SQLITE_LIMIT_LENGTH: MAX_VALUE_BYTES,
-    apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 200,
-    apsw.SQLITE_LIMIT_SQL_LENGTH: 2 * MAX_STATEMENT_CHARACTERS,
-    apsw.SQLITE_LIMIT_VARIABLE_NUMBER: 0,
-    apsw.SQLITE_LIMIT_VDBE_OP: 25_000,
-    apsw.SQLITE_LIMIT_WORKER_THREADS: 0,
-}
-_HINT = "call csm_store_schema, which lists the views and their columns"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,7 +294,7 @@ class Answer:
 
 
 def answer(
-    path: Path, statement: str, *, places: Sequence[int] | None, limit: int, seconds: float = MAX_SECONDS
+    path: Path, statement: str, *, projects: Sequence[int] | None, limit: int, seconds: float = MAX_SECONDS
 ) -> Answer:
     """Answers one SELECT on the views of a database for these projects (None: all), with at most `limit` rows.
 
@@ -306,21 +305,22 @@ def answer(
     guard = _Guard(seconds)
     with guard.explaining():
         only = _compile_one(statement, guard)
-        with _open(path, places) as connection:
+        with _open(path, projects) as connection:
             guard.watch(connection, reads=VIEW_TABLES | VIEW_NAMES)
             return _fetch(connection, only, limit)
 
 
-def read_sample(path: Path, view: View, *, places: Sequence[int] | None, limit: int) -> Answer:
+def read_sample(path: Path, view: View, *, projects: Sequence[int] | None, limit: int) -> Answer:
     """Returns the first rows of a view for these projects."""
-    return answer(path, f"select * from {view.name}", places=places, limit=limit)  # noqa: S608
+    return answer(path, f"select * from {view.name}", projects=projects, limit=limit)  # noqa: S608
 
 
 class _Guard:
     """Limits the connections that a statement runs on, and remembers why one was stopped."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds, self._until = seconds, time.monotonic() + seconds
+        self._seconds = seconds
+        self._until = time.monotonic() + seconds
         self._most_bytes = apsw.memory_used() + MAX_MEMORY_BYTES
         self._reason = ""
         """The reason of a denial or of a stop; "" if there was none."""
@@ -341,7 +341,8 @@ class _Guard:
     def _authorize(
         self, reads: Collection[str], others: Collection[str], operation: int, name: str | None, more: str | None, *_: Any
     ) -> int:  # fmt: skip
-        word, second = (name or "").lower(), (more or "").lower()
+        word = (name or "").lower()
+        second = (more or "").lower()
         if operation in (apsw.SQLITE_SELECT, apsw.SQLITE_RECURSIVE):
             return apsw.SQLITE_OK
         if operation == apsw.SQLITE_FUNCTION:
@@ -376,7 +377,7 @@ class _Guard:
             what = self._reason or f"a value has more than {MAX_VALUE_BYTES:,} bytes"
             raise TooLarge(what, hint="ask for less: fewer joins, a where clause, a limit inside") from error
         except (apsw.AuthError, apsw.SQLError, apsw.BindingsError, ValueError) as error:
-            what = self._reason or f"SQLite does not take the statement: {display.cut(str(error), 300)}"
+            what = self._reason or f"SQLite rejects the statement: {display.cut(str(error), 300)}"
             raise BadInput(what, hint=_HINT) from error
         except apsw.Error as error:
             raise as_store_error(error) from error
@@ -393,13 +394,13 @@ def _compile_one(statement: str, guard: _Guard) -> str:
         first, is_explained = _compile(connection, statement)
         rest = statement[len(first) :]
         if is_explained is None or not statement.startswith(first):
-            raise BadInput("there is no statement", hint="give one SELECT")
+            raise BadInput("the text has no statement", hint="give one SELECT")
         if is_explained:
             raise BadInput("only a SELECT is answered", hint="leave EXPLAIN out")
         while rest:
             part, is_more = _compile(connection, rest)
             if is_more is not None or not part:
-                raise BadInput("there are several statements", hint="give one SELECT")
+                raise BadInput("the text has several statements", hint="give one SELECT")
             rest = rest[len(part) :]
         return first
     finally:
@@ -421,29 +422,29 @@ def _compile(connection: apsw.Connection, statements: str) -> tuple[str, bool | 
 
 
 @contextmanager
-def _open(path: Path, places: Sequence[int] | None) -> Iterator[apsw.Connection]:
+def _open(path: Path, projects: Sequence[int] | None) -> Iterator[apsw.Connection]:
     """Returns a read-only connection of its own with the views for these projects."""
     connection = connect(path, readonly=True)
     try:
         for view in VIEWS:
-            sql = _limit_view(places, view.sql)
+            sql = _limit_view(projects, view.sql)
             connection.execute(f"create temp view {view.name} ({', '.join(view.columns)}) as {sql}")
         yield connection
     finally:
         close_quietly(connection)
 
 
-def _limit_view(places: Sequence[int] | None, sql: str) -> str:
+def _limit_view(projects: Sequence[int] | None, sql: str) -> str:
     """Returns the SELECT of a view for these projects, with plain columns if nothing is hidden, to use indexes."""
 
     def session(column: re.Match[str]) -> str:
-        if places is None:
+        if projects is None:
             return column[1]
         return f"""case when exists (select 1 from main.sessions hidden
             where hidden.id = {column[1]} and not {{hidden.project_seq}}) then '' else {column[1]} end"""  # noqa: S608
 
     sql = re.sub(r"\{session (\w+\.\w+)\}", session, sql)
-    return re.sub(r"\{(\w+\.\w+)\}", lambda column: f"({in_keys(column[1], places)})", sql)
+    return re.sub(r"\{(\w+\.\w+)\}", lambda column: f"({in_keys(column[1], projects)})", sql)
 
 
 def _fetch(connection: apsw.Connection, statement: str, limit: int) -> Answer:
@@ -456,13 +457,14 @@ def _fetch(connection: apsw.Connection, statement: str, limit: int) -> Answer:
 
     connection.exec_trace = trace
     rows: list[Row] = []
-    left, is_cut = MAX_ANSWER_CHARACTERS, False
+    room = MAX_ANSWER_CHARACTERS
+    is_cut = False
     for row in connection.execute(statement):
-        if len(rows) == limit or left <= 0:
+        if len(rows) == limit or room <= 0:
             is_cut = True
             break
         rows.append(tuple(map(_shorten_value, row)))
-        left -= sum(len(value) for value in rows[-1] if isinstance(value, str))
+        room -= sum(len(value) for value in rows[-1] if isinstance(value, str))
     return Answer(columns=tuple(columns), rows=rows, is_cut=is_cut)
 
 

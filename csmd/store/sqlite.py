@@ -35,6 +35,9 @@ _DEADLINE = "a read was stopped at its deadline"
 _SPOOLED = "; new captures wait in the spool"
 Row = tuple[Any, ...]
 T = TypeVar("T")
+#: The condition that a column holds one of the keys in `:listed`. Its text does not depend on their number, so it is
+#: prepared only once, which takes longer than reading a few rows.
+IS_LISTED = "in (select value from json_each(:listed))"
 
 
 class ErrorHint(NamedTuple):
@@ -184,11 +187,6 @@ def store_errors(path: Path | str = "the database") -> Iterator[None]:
 def in_keys(column: str, keys: Iterable[int] | None) -> str:
     """Returns the SQL condition that a column holds one of some row keys: always true for None, never for no keys."""
     return "true" if keys is None else f"{column} in ({', '.join(str(int(key)) for key in keys) or 'null'})"
-
-
-#: The condition that a column holds one of the keys in `:listed`. Its text does not depend on their number, so it is
-#: prepared only once, which takes longer than reading a few rows.
-IS_LISTED = "in (select value from json_each(:listed))"
 
 
 def listed(keys: Iterable[int]) -> str:

@@ -118,24 +118,24 @@ def note_days_read(rows: Rows, parts: Sequence[DayPart], changed: Collection[str
         _drop_images(rows, day)
 
 
-def session_forgets(rows: Rows, ident: str, *, key: bytes) -> Callable[[str], bool]:
+def session_forgets(rows: Rows, session_id: str, *, key: bytes) -> Callable[[str], bool]:
     """Returns whether a sentence was forgotten in any project of a session, unless the user states it there.
 
     Each sentence counts as said at the session's start, because nothing records when the assistant said it.
     """
-    began = rows.text("select started_at from sessions where id = :id", id=ident)
-    places = rows.column(
+    began = rows.text("select started_at from sessions where id = :id", id=session_id)
+    projects = rows.column(
         """select project_seq from sessions where id = :id union select t.project_seq from sessions s
             join session_turn st on st.session_seq = s.seq join turns t on t.seq = st.turn_seq where s.id = :id""",
-        id=ident,
+        id=session_id,
     ) or [0]
     sql = """select distinct m.text, m.project_seq, m.at from sessions s join session_turn st on st.session_seq = s.seq
         join statements m on m.turn_seq = st.turn_seq where s.id = :id and m.authority = 'user'"""
-    stated = rows.all(sql, id=ident)
+    stated = rows.all(sql, id=session_id)
 
     def is_forgotten(text: str) -> bool:
         forgotten_by = partial(tombstones.is_forgotten, rows, text, key=key)
-        if not any(forgotten_by(authority="assistant", project=place, at=began) for place in places):
+        if not any(forgotten_by(authority="assistant", project=place, at=began) for place in projects):
             return False
         return not any(
             similarity.repeats(words, text) and not forgotten_by(authority="user", project=project, at=at)
@@ -145,11 +145,11 @@ def session_forgets(rows: Rows, ident: str, *, key: bytes) -> Callable[[str], bo
     return cache(is_forgotten)
 
 
-def digest_texts(rows: Rows, ident: str) -> list[str]:
+def digest_texts(rows: Rows, session_id: str) -> list[str]:
     """Returns the goals and open points in a session's digests, of every version."""
     sql = """select distinct i.text from sessions s join digests d on d.session_seq = s.seq
         join digest_items i on i.digest_seq = d.seq where s.id = :id and i.kind in ('goal', 'open')"""
-    return rows.column(sql, id=ident)
+    return rows.column(sql, id=session_id)
 
 
 def move_days(rows: Rows, parts: Sequence[DayPart]) -> None:

@@ -73,7 +73,7 @@ def questioned_lines(rows: Rows, projects: Sequence[int] | None = None) -> list[
     sql = f"""select t.fingerprint from candidates t where t.source = 'page' and t.kind = 'stale'
         and t.status in ('open', 'needs_review') and {in_keys("t.project_seq", projects)} order by t.seq"""  # noqa: S608
     fingerprints = rows.column(sql)
-    return [(ident, path) for ident, _, path in (fingerprint.partition(" ") for fingerprint in fingerprints)]
+    return [(memory_id, path) for memory_id, _, path in (fingerprint.partition(" ") for fingerprint in fingerprints)]
 
 
 def calls_naming(rows: Rows, names: Iterable[str], *, inside: str, since: str) -> list[Call]:
@@ -113,7 +113,7 @@ def content_stamp(rows: Rows) -> tuple[object, ...]:
 
 def missing_memories(rows: Rows, ids: Sequence[str]) -> frozenset[str]:
     """Returns those of these ids that no memory has."""
-    return frozenset(ident for ident in ids if not rows.has("memories", id=ident))
+    return frozenset(memory_id for memory_id in ids if not rows.has("memories", id=memory_id))
 
 
 def page_project(rows: Rows, path: str) -> int | None:
@@ -164,7 +164,7 @@ def purge_pages(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     return (int(stored[-1][0]) if stored else None), total
 
 
-def projects_of_memories(rows: Rows, idents: Iterable[str]) -> frozenset[int]:
+def projects_of_memories(rows: Rows, memory_ids: Iterable[str]) -> frozenset[int]:
     """Returns the projects of some memories, by id."""
-    seqs = (rows.column("select project_seq from memories where id = :id", id=ident) for ident in idents)
+    seqs = (rows.column("select project_seq from memories where id = :id", id=memory_id) for memory_id in memory_ids)
     return frozenset(seq for of_memory in seqs for seq in of_memory)

@@ -16,8 +16,8 @@ def record_tampered(rows: Rows, names: Iterable[str], *, at: str, hashed: Callab
     for name in names:
         conflict = "on conflict (kind, hash, part_of) do nothing"
         if rows.insert("tombstones", conflict, kind=TAMPERED_KIND, hash=hashed(name), created_at=at):
-            for seq, ident in _sessions_read_since(rows, name, at):
-                _take_back(rows, seq, ident)
+            for seq, session_id in _sessions_read_since(rows, name, at):
+                _take_back(rows, seq, session_id)
 
 
 def is_tampered(rows: Rows, name: str) -> bool:
@@ -36,13 +36,13 @@ def _sessions_read_since(rows: Rows, name: str, at: str) -> list[tuple[int, str]
     return rows.all(sql, tail=f"/{name}", inside=f"/{name}/", at=at)
 
 
-def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
+def _take_back(rows: Rows, session_seq: int, session_id: str) -> None:
     """Removes everything that was concluded from a session, and the memories without another source."""
     memory_deletion.drop_sources(
         rows,
         "session_id = :id and uuid in "
         "(select t.uuid from statements st join turns t on t.seq = st.turn_seq where st.session_seq = :seq)",
-        id=ident,
+        id=session_id,
         seq=session_seq,
     )
     rows.delete("statements", session_seq=session_seq)

@@ -1,4 +1,4 @@
-"""The joined server of the team, the shared projects, the outbox, and colleagues' memories.
+"""The team's server, the shared projects, the outbox, and the memories of colleagues.
 
 Triggers fill the outbox in the transaction of a change (migrations/0023_schema.sql).
 """
@@ -22,6 +22,8 @@ ROLE = re.compile(r"[\w.@-]{1,63}")
 MEMORY = "memory"
 DIGEST = "digest"
 PROJECT = "project"
+_SHARE = """select s.project_seq, s.name, s.readers, coalesce(w.name, '') from team_shares s
+    join projects p on p.seq = s.project_seq left join projects w on w.seq = p.workspace_seq and w.seq > 0"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +73,6 @@ class Place(NamedTuple):
 
 _TEAM = columns(TeamRow, "t")
 _PLACE = columns(Place, "p")
-_SHARE = """select s.project_seq, s.name, s.readers, coalesce(w.name, '') from team_shares s
-    join projects p on p.seq = s.project_seq left join projects w on w.seq = p.workspace_seq and w.seq > 0"""
 
 
 def find_team(rows: Rows) -> TeamRow | None:
@@ -86,7 +86,7 @@ def join_server(rows: Rows, team: TeamRow) -> None:
 
 
 def leave_server(rows: Rows) -> None:
-    """Deletes the server's row and colleagues' memories; shared memories stay on the server."""
+    """Deletes the server's row and the memories of colleagues; shared memories stay on the server."""
     for place in list_places(rows):
         delete_place(rows, place)
     for table in ("team_shares", "team_outbox", "team"):
@@ -94,7 +94,7 @@ def leave_server(rows: Rows) -> None:
 
 
 def record_reached(rows: Rows, *, epoch: str, at: str) -> None:
-    """Records that the server answered; another one, or an earlier state of it, exchanges everything again."""
+    """Records that the server answered; a new server, or an earlier state of it, exchanges everything again."""
     stored_epoch = rows.text("select epoch from team")
     rows.run("update team set epoch = :epoch, reached_at = :at, failing_since = '', failure = ''", epoch=epoch, at=at)
     if stored_epoch != epoch:
@@ -151,13 +151,13 @@ def queue_project(rows: Rows, share: Share) -> None:
     sessions = """select s.id
         from sessions s where s.project_seq = :project and exists (select 1 from digests d where d.session_seq = s.seq)"""
     for kind, sql in ((MEMORY, memory_ids), (DIGEST, sessions)):
-        for ident in rows.column(sql, project=share.project_seq):
-            _queue(rows, kind, ident)
+        for item_id in rows.column(sql, project=share.project_seq):
+            _queue(rows, kind, item_id)
 
 
-def _queue(rows: Rows, kind: str, ident: str) -> None:
+def _queue(rows: Rows, kind: str, item_id: str) -> None:
     repeated = "on conflict (kind, id) do update set changes = team_outbox.changes + 1"
-    rows.insert("team_outbox", repeated, kind=kind, id=ident, changes=1)
+    rows.insert("team_outbox", repeated, kind=kind, id=item_id, changes=1)
 
 
 # --- the outbox
@@ -175,7 +175,7 @@ def count_waiting(rows: Rows) -> int:
 
 
 def remove_sent(rows: Rows, sent: Iterable[Waiting]) -> None:
-    """Removes sent rows from the queue, unless they changed meanwhile."""
+    """Removes sent rows from the queue, unless they changed since."""
     for row in sent:
         rows.delete("team_outbox", **row._asdict())
 
@@ -197,27 +197,27 @@ class SharedSession(NamedTuple):
     last_at: str
 
 
-def find_shared_memory(rows: Rows, ident: str) -> SharedMemory | None:
+def find_shared_memory(rows: Rows, memory_id: str) -> SharedMemory | None:
     """Returns the user's own memory in a shared project; None for any other memory."""
     sql = """select m.seq, m.project_seq from memories m join team_shares s on s.project_seq = m.project_seq
         where m.id = :id and m.twin_of = 0 and m.seq not in (select memory_seq from team_memories)"""
-    return rows.read_one(SharedMemory, sql, id=ident)
+    return rows.read_one(SharedMemory, sql, id=memory_id)
 
 
-def is_colleagues(rows: Rows, ident: str) -> bool:
+def is_colleagues(rows: Rows, memory_id: str) -> bool:
     """Whether a memory is a colleague's."""
     sql = "select 1 from memories m join team_memories t on t.memory_seq = m.seq where m.id = :id"
-    return rows.exists(sql, id=ident)
+    return rows.exists(sql, id=memory_id)
 
 
-def find_shared_session(rows: Rows, ident: str) -> SharedSession | None:
+def find_shared_session(rows: Rows, session_id: str) -> SharedSession | None:
     """Returns a session of a shared project; None for any other."""
     sql = """select n.seq, n.project_seq, n.parent, n.host, n.last_at
         from sessions n join team_shares s on s.project_seq = n.project_seq where n.id = :id"""
-    return rows.read_one(SharedSession, sql, id=ident)
+    return rows.read_one(SharedSession, sql, id=session_id)
 
 
-# --- colleagues' memories
+# --- memories of colleagues
 
 
 def list_places(rows: Rows) -> list[Place]:
@@ -249,8 +249,8 @@ def save_place(rows: Rows, place: Place) -> None:
 
 def delete_place(rows: Rows, place: Place) -> None:
     """Deletes a colleague's project with its memories."""
-    for ident in rows.column("select remote_id from team_memories where place_seq = :seq", seq=place.seq):
-        delete_memory(rows, place, ident)
+    for remote_id in rows.column("select remote_id from team_memories where place_seq = :seq", seq=place.seq):
+        delete_memory(rows, place, remote_id)
     rows.delete("team_places", seq=place.seq)
 
 

@@ -60,8 +60,8 @@ def texts_after(
     """Returns (row key, text) of the next rows of a column; `sessions` limits turns and their derived rows."""
     of_turns = "true"
     if sessions is not None and table in TURN_KEY_COLUMNS:
-        listed = f"select turn_seq from session_turn where {in_keys('session_seq', sessions)}"  # noqa: S608
-        of_turns = f"{TURN_KEY_COLUMNS[table]} in ({listed})"
+        turn_seqs = f"select turn_seq from session_turn where {in_keys('session_seq', sessions)}"  # noqa: S608
+        of_turns = f"{TURN_KEY_COLUMNS[table]} in ({turn_seqs})"
     sql = f"select seq, {column} from {table} where seq > :after and {of_turns} order by seq limit :limit"  # noqa: S608
     return rows.all(sql, after=after, limit=ROWS_PER_PASS)
 

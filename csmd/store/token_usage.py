@@ -46,9 +46,9 @@ def usage_of(rows: Rows, session_seq: int) -> TokenSum:
     return _sum(rows, "usage u where u.session_seq = :session", session=session_seq)
 
 
-def usage_of_agents(rows: Rows, ident: str) -> TokenSum:
+def usage_of_agents(rows: Rows, session_id: str) -> TokenSum:
     """Returns the token usage of a session's sub-agents together."""
-    return _sum(rows, "sessions s join usage u on u.session_seq = s.seq where s.parent = :id", id=ident)
+    return _sum(rows, "sessions s join usage u on u.session_seq = s.seq where s.parent = :id", id=session_id)
 
 
 def _sum(rows: Rows, source: str, **values: Any) -> TokenSum:
@@ -56,7 +56,7 @@ def _sum(rows: Rows, source: str, **values: Any) -> TokenSum:
     return rows.read(TokenSum, f"select count(*), {sums} from {source}", **values)[0]  # noqa: S608
 
 
-def tokens_injected(rows: Rows, ident: str) -> tuple[int, int]:
+def tokens_injected(rows: Rows, session_id: str) -> tuple[int, int]:
     """Returns (injections, tokens) that csmd put into a session."""
     sql = "select count(*), coalesce(sum(tokens), 0) from injections where session_id = :id"
-    return rows.first(sql, id=ident) or (0, 0)
+    return rows.first(sql, id=session_id) or (0, 0)

@@ -18,6 +18,11 @@ ROWS_PER_PASS = 400
 #: memory, near: a statement's words, and all but a few of them. secret: a secret of the session whose hash is `place`.
 #: tampered: the name of a transcript that a tool wrote (store/tampered_transcripts.py). Every other kind was purged.
 Kind = Literal["memory", "near", "text", "turn", "session", "project", "file", "secret", "tampered"]
+MAX_SECRETS = 500
+#: A statement that lacks up to so many content words of a forgotten one is kept out, too.
+MAX_LEFT_OUT = 2
+#: Above so many content words only one may be missing: the combinations are too many.
+MAX_WORDS_WITHOUT_TWO = 20
 
 
 def forget(
@@ -31,9 +36,9 @@ def forget(
     exact = statement_hash(text, key)
     whole, *near = [*gist_hashes(text, correction=correction, key=key)] or [exact]
     hashes = [("memory", exact), ("memory", whole), *(("near", hash_) for hash_ in near)]
-    for place in [""] if scope is None else _place_hashes(rows, text, scope, key):
+    for scope_hash in [""] if scope is None else _place_hashes(rows, text, scope, key):
         for kind, hash_ in dict.fromkeys(hashes):
-            _insert(rows, kind, hash_, by=by, part_of=_part_name(exact, place, now), place=place, now=now)
+            _insert(rows, kind, hash_, by=by, part_of=_part_name(exact, scope_hash, now), place=scope_hash, now=now)
 
 
 def _place_hashes(rows: Rows, text: str, scope: int, key: bytes) -> list[str]:
@@ -46,9 +51,9 @@ def _place_hash(rows: Rows, scope: int, key: bytes) -> str:
     return hash_name("scope", projects.key_of(rows, scope), key)
 
 
-def _part_name(exact: str, place: str, at: str) -> str:
+def _part_name(exact: str, scope_hash: str, at: str) -> str:
     """Returns the `part_of` of all tombstones of one forgetting; a later one in the same place has another."""
-    return f"{exact}:{place}:{at}" if place else exact
+    return f"{exact}:{scope_hash}:{at}" if scope_hash else exact
 
 
 def _insert(
@@ -96,12 +101,12 @@ def _filter_by_place(
     rows: Rows, tombstones: Sequence[_Tombstone], scopes: Iterable[int], key: bytes
 ) -> list[_Tombstone]:
     """Returns those of the tombstones that apply in some places, or everywhere."""
-    places = (
+    scope_hashes = (
         {"", *(_place_hash(rows, scope, key) for scope in scopes)}
         if any(tombstone.place for tombstone in tombstones)
         else {""}
     )
-    return [tombstone for tombstone in tombstones if tombstone.place in places]
+    return [tombstone for tombstone in tombstones if tombstone.place in scope_hashes]
 
 
 def is_statement_forgotten(
@@ -162,9 +167,9 @@ def match_hashes(rows: Rows, hashes: Iterable[str]) -> frozenset[str]:
 
 def _with_tombstones(rows: Rows, kinds: str, hashes: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yields (hash, time of the tombstone) of those hashes that have a tombstone of some kinds."""
-    wanted = sorted(set(hashes))
-    for start in range(0, len(wanted), 500):
-        marks = ", ".join(f"'{hash_}'" for hash_ in wanted[start : start + 500])
+    sorted_hashes = sorted(set(hashes))
+    for start in range(0, len(sorted_hashes), 500):
+        marks = ", ".join(f"'{hash_}'" for hash_ in sorted_hashes[start : start + 500])
         yield from rows.all(f"select hash, created_at from tombstones where kind in {kinds} and hash in ({marks})")  # noqa: S608
 
 
@@ -197,9 +202,9 @@ def remove_forgetting(rows: Rows, text: str, *, scope: int, at: str, key: bytes)
     """Deletes the tombstones of one forgetting: this exact text, in a scope, at a time."""
     exact = statement_hash(text, key)
     # In every place where it may be recorded, even if the text has become a memory there since.
-    for place in (_place_hash(rows, seq, key) for seq in places_forgotten_in(rows, scope, text_hash="")):
+    for scope_hash in (_place_hash(rows, seq, key) for seq in places_forgotten_in(rows, scope, text_hash="")):
         sql = "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of"
-        rows.run(sql, part_of=_part_name(exact, place, at))
+        rows.run(sql, part_of=_part_name(exact, scope_hash, at))
 
 
 def copy_to_project(rows: Rows, workspace: int, project: int, *, key: bytes) -> None:
@@ -245,7 +250,8 @@ def purge_state(rows: Rows) -> tuple[int, str]:
 
 def purge_text(rows: Rows, text: str, *, key: bytes, now: str, found_by: str = "") -> None:
     """Keeps a text out of everything; `found_by` is the purged text that this longer one contains."""
-    mark, part_of = make_mark(text, key), make_mark(found_by, key).hash if found_by else ""
+    mark = make_mark(text, key)
+    part_of = make_mark(found_by, key).hash if found_by else ""
     _insert(rows, "text", mark.hash, mark=mark, now=now, part_of=part_of)
 
 
@@ -279,34 +285,33 @@ def _cached_marks(stored: tuple[Mark, ...], key: bytes) -> Marks:
     return Marks(stored, key)
 
 
-MAX_SECRETS = 500
-
-
 def record_secrets(rows: Rows, session: str, secrets: Iterable[str], *, key: bytes, now: str) -> bool:
     """Keeps secrets out of a session, also where they appear alone; returns whether any of them is new.
 
     At most MAX_SECRETS: a session that prints a key store has more than will ever be repeated.
     """
-    place, is_new = hash_name("session", session, key), False
-    sql = "select count(*) from tombstones where place = :place and place <> ''"
-    room = MAX_SECRETS - rows.number(sql, place=place)
+    session_hash = hash_name("session", session, key)
+    is_new = False
+    sql = "select count(*) from tombstones where place = :session_hash and place <> ''"
+    room = MAX_SECRETS - rows.number(sql, session_hash=session_hash)
     for secret in sorted(secrets):
         mark = make_mark(secret, key)
-        there = "select 1 from tombstones where kind = 'secret' and hash = :hash and part_of = :place"
-        if room > 0 and not rows.exists(there, hash=mark.hash, place=place):
-            _insert(rows, "secret", mark.hash, mark=mark, now=now, part_of=place, place=place)
-            is_new, room = True, room - 1
+        sql = "select 1 from tombstones where kind = 'secret' and hash = :hash and part_of = :session_hash"
+        if room > 0 and not rows.exists(sql, hash=mark.hash, session_hash=session_hash):
+            _insert(rows, "secret", mark.hash, mark=mark, now=now, part_of=session_hash, place=session_hash)
+            is_new = True
+            room -= 1
     return is_new
 
 
 def secrets_of(rows: Rows, sessions: Sequence[str], key: bytes) -> Marks:
     """Returns the known secrets of some sessions; returns the same object while they are the same."""
-    places = [hash_name("session", session, key) for session in sessions] if has_kind(rows, "secret") else []
+    session_hashes = [hash_name("session", session, key) for session in sessions] if has_kind(rows, "secret") else []
     stored: set[tuple[str, int, int, int]] = set()
-    for place in dict.fromkeys(places):
+    for session_hash in dict.fromkeys(session_hashes):
         sql = """select hash, words, anchor, anchor_at
-            from tombstones where place = :place and place <> '' and kind = 'secret'"""
-        stored |= set(rows.all(sql, place=place))
+            from tombstones where place = :session_hash and place <> '' and kind = 'secret'"""
+        stored |= set(rows.all(sql, session_hash=session_hash))
     return _cached_marks(tuple(Mark(*row) for row in sorted(stored)), key)
 
 
@@ -314,9 +319,9 @@ def sessions_with_secrets(rows: Rows, key: bytes) -> list[str]:
     """Returns the stored sessions with known secrets."""
     if not has_kind(rows, "secret"):
         return []
-    places = set(rows.column("select distinct place from tombstones where kind = 'secret'"))
+    session_hashes = set(rows.column("select distinct place from tombstones where kind = 'secret'"))
     ids = rows.column("select id from sessions where parent = ''")
-    return [ident for ident in ids if hash_name("session", ident, key) in places]
+    return [session_id for session_id in ids if hash_name("session", session_id, key) in session_hashes]
 
 
 def purged_names(rows: Rows, kind: Kind, names: Sequence[str], *, key: bytes) -> dict[str, str]:
@@ -353,12 +358,6 @@ def hidden_name(kind: Kind, name: str, key: bytes) -> str:
     return HASHED_NAME_PREFIX + hash_name(kind, name, key)
 
 
-#: A statement that lacks up to so many content words of a forgotten one is kept out, too.
-MAX_LEFT_OUT = 2
-#: Above so many content words only one may be missing: the combinations are too many.
-MAX_WORDS_WITHOUT_TWO = 20
-
-
 def statement_hash(text: str, key: bytes) -> str:
     """Returns the keyed hash of a statement's normalised words."""
     return hash_name("statement", tokens.normalise(text), key)
@@ -376,12 +375,12 @@ def gist_hashes(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
     if not stems:
         return
     yield hash_name("gist", head + " ".join(stems), key)
-    most = 1 if len(stems) > MAX_WORDS_WITHOUT_TWO else MAX_LEFT_OUT
-    for gone in range(1, most + 1):
-        if len(stems) - gone < similarity.MIN_SAME_SHARE * len(stems):
+    max_missing = 1 if len(stems) > MAX_WORDS_WITHOUT_TWO else MAX_LEFT_OUT
+    for missing in range(1, max_missing + 1):
+        if len(stems) - missing < similarity.MIN_SAME_SHARE * len(stems):
             return
-        for left in combinations(stems, len(stems) - gone):
-            yield hash_name("gist", head + " ".join(left), key)
+        for words in combinations(stems, len(stems) - missing):
+            yield hash_name("gist", head + " ".join(words), key)
 
 
 def hashes_of_texts(wordings: Mapping[str, bool], key: bytes) -> frozenset[str]:
@@ -406,10 +405,10 @@ def places_forgotten_in(rows: Rows, scope: int, *, text_hash: str) -> list[int]:
     left out.
     """
     inside = {scope, *_workspace_projects(rows, scope)}
-    held = {scope}.union(*(projects.with_merged(rows, seq) for seq in inside if seq))
-    around = held.union(*(project_merges.project_lineage(rows, seq) for seq in inside)) - held
+    own = {scope}.union(*(projects.with_merged(rows, seq) for seq in inside if seq))
+    related = own.union(*(project_merges.project_lineage(rows, seq) for seq in inside)) - own
     sql = "select 1 from memories where text_hash = :hash and project_seq = :seq"
-    return sorted(held.union(seq for seq in around if rows.value(sql, hash=text_hash, seq=seq) is None))
+    return sorted(own.union(seq for seq in related if rows.value(sql, hash=text_hash, seq=seq) is None))
 
 
 def applicable_places(rows: Rows, project: int, *, home: int | None = None) -> frozenset[int] | None:

@@ -71,16 +71,16 @@ def changed_tags(
 
     Memories before the row key `since` were not read and keep their tags.
     """
-    wanted: dict[tuple[int, str], float | None] = {(seq, name): weight for seq, name, weight in tags}
+    changes: dict[tuple[int, str], float | None] = {(seq, name): weight for seq, name, weight in tags}
     sql = """select x.memory_seq, t.name, x.weight
         from memory_topics x join topics t on t.seq = x.topic_seq join memories m on m.seq = x.memory_seq
         where m.project_seq = :project and x.by_whom = :rule and x.memory_seq >= :since"""
     for seq, name, weight in rows.all(sql, project=project, rule=RULE, since=since):
-        if (seq, name) not in wanted:
-            wanted[seq, name] = None
-        elif wanted[seq, name] == weight:
-            del wanted[seq, name]
-    return [(seq, name, weight) for (seq, name), weight in wanted.items()]
+        if (seq, name) not in changes:
+            changes[seq, name] = None
+        elif changes[seq, name] == weight:
+            del changes[seq, name]
+    return [(seq, name, weight) for (seq, name), weight in changes.items()]
 
 
 def replace_tags(rows: Rows, project: int, tags: Iterable[TagChange]) -> None:
@@ -97,7 +97,7 @@ def replace_tags(rows: Rows, project: int, tags: Iterable[TagChange]) -> None:
 
 
 def mark_computed(rows: Rows, due: DueProject) -> None:
-    """Records that a project's topics are computed, unless it changed meanwhile."""
+    """Records that a project's topics are computed, unless it changed since."""
     sql = "update projects set topics_due = 0 where seq = :seq and topics_due = :changes"
     rows.run(sql, seq=due.project_seq, changes=due.changes)
 

@@ -39,6 +39,17 @@ _NOT_KEPT = re.compile(
     re.escape(NOT_KEPT).replace(re.escape("{room}"), "[0-9.e+-]{1,20}")
     + rf"|\[{CONVERSATION_NAME} of \d{{1,15}} bytes dropped after \d{{1,9}} days\]"
 )
+#: The kinds that a submitted prompt can have in a transcript.
+SUBMITTED_KINDS: tuple[TurnKind, ...] = ("user", "relayed", "command", "notification")
+#: Kinds of prompts that can replace an earlier one.
+_BRANCHING_KINDS: tuple[TurnKind, ...] = ("user", "relayed", "command")
+#: The turns of one conversation past an ordinal as StoredTurn, without rewound ones.
+_LISTED = """select t.seq, t.uuid, case when s.parent = '' then s.id else s.parent end, t.project_seq, t.kind,
+    t.text, t.at, st.ordinal, case when s.parent = '' then '' else substr(s.id, length(s.parent) + 2) end, t.tool_name,
+    t.tool_id from session_turn st join turns t on t.seq = st.turn_seq join sessions s on s.seq = st.session_seq
+    where st.session_seq = :session and st.rewound = 0 and st.ordinal > :after """
+_USER_PROMPTS = """select t.seq, t.uuid, t.project_seq, t.at, substr(t.text, 1, 4000)
+    from turns t where t.kind = 'user' and t.provisional = 0"""
 
 
 def fit_to_room(rows: Rows, turn: Turn, used: int, room: int) -> tuple[Turn, int]:
@@ -60,12 +71,6 @@ def stored_bytes(text: str) -> int:
     return 0 if is_placeholder(text) else display.count_bytes(text)
 
 
-#: The kinds that a submitted prompt can have in a transcript.
-SUBMITTED_KINDS: tuple[TurnKind, ...] = ("user", "relayed", "command", "notification")
-#: Kinds of prompts that can replace an earlier one.
-_BRANCHING_KINDS: tuple[TurnKind, ...] = ("user", "relayed", "command")
-
-
 class Session(NamedTuple):
     """A conversation's row key, its transcript ("" for a hook's or an agent's), the bytes of text stored."""
 
@@ -84,10 +89,10 @@ def ensure_session(rows: Rows, turn: Turn, *, host: str, project: int, path: str
             directory_seq=directory,
         )  # fmt: skip
         return Session(seq, path, 0)
-    seq, known_path, known_cwd, kept = row
+    seq, known_path, known_cwd, stored = row
     if (path and not known_path) or (turn.cwd and not known_cwd):
         rows.update("sessions", seq, path=known_path or path, cwd=known_cwd or turn.cwd)
-    return Session(seq, known_path or path, kept)
+    return Session(seq, known_path or path, stored)
 
 
 def list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn, *, grown: int = 0) -> bool:
@@ -97,8 +102,8 @@ def list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn, *, grown:
     """
     sql = """insert into session_turn (session_seq, ordinal, turn_seq) select :session, s.turns + 1, :turn
         from sessions s where s.seq = :session on conflict (session_seq, turn_seq) do nothing returning ordinal"""
-    done = rows.value(sql, session=session_seq, turn=turn_seq)
-    if done is None:
+    ordinal = rows.value(sql, session=session_seq, turn=turn_seq)
+    if ordinal is None:
         return False
     sql = """update sessions set turns = turns + 1, bytes = bytes + :grown,
         last_at = case when last_at < :at then :at else last_at end, started_at = case when started_at > :at then :at
@@ -120,26 +125,26 @@ def place_by_time(rows: Rows, session_seq: int, turn_seq: int) -> None:
     sql = """select st.ordinal, t.at, t.uuid from session_turn st
         join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.turn_seq = :turn"""
     turn = rows.first(sql, session=session_seq, turn=turn_seq)
-    last, at, uuid = turn or (0, "", "")
+    last, reported_at, uuid = turn or (0, "", "")
     sql = """select st.ordinal
         from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal < :last
-        and not (t.source = 'hook' and (t.at, t.uuid) > (:at, :uuid)) order by st.ordinal desc limit 1"""
-    stays = rows.value(sql, at=at, uuid=uuid, session=session_seq, last=last)
+        and not (t.source = 'hook' and (t.at, t.uuid) > (:reported_at, :uuid)) order by st.ordinal desc limit 1"""
+    previous = rows.value(sql, reported_at=reported_at, uuid=uuid, session=session_seq, last=last)
     first = rows.value("select min(ordinal) from session_turn where session_seq = :session", session=session_seq)
-    place = stays + 1 if stays else first
-    if place == last:
+    target = previous + 1 if previous else first
+    if target == last:
         return
     # Through unused ordinals, because an ordinal is unique at any time.
-    sql = "update session_turn set ordinal = -cast(:place as integer) where session_seq = :session and ordinal = :last"
-    rows.run(sql, session=session_seq, place=place, last=last)
+    sql = "update session_turn set ordinal = -cast(:target as integer) where session_seq = :session and ordinal = :last"
+    rows.run(sql, session=session_seq, target=target, last=last)
     sql = """update session_turn set ordinal = -ordinal - 1
-        where session_seq = :session and ordinal between :place and :last"""
-    rows.run(sql, session=session_seq, place=place, last=last)
+        where session_seq = :session and ordinal between :target and :last"""
+    rows.run(sql, session=session_seq, target=target, last=last)
     sql = "update session_turn set ordinal = -ordinal where session_seq = :session and ordinal < 0"
     rows.run(sql, session=session_seq)
     sql = """update cursors set position = position + 1 where subject = :subject
-        and position >= :place and stage in ('distill', 'tool words', 'packets', 'gotchas', 'digest')"""
-    rows.run(sql, subject=str(session_seq), place=place)
+        and position >= :target and stage in ('distill', 'tool words', 'packets', 'gotchas', 'digest')"""
+    rows.run(sql, subject=str(session_seq), target=target)
 
 
 def add_turn(
@@ -167,20 +172,21 @@ def add_turn(
     stored = rows.first("select seq, text_hash, session_seq, text, kind from turns where uuid = :uuid", uuid=turn.uuid)
     if stored is not None:
         seq, hash_then, home, text_then, kind_then = stored
-        listed = list_turn(rows, session.seq, seq, turn)
-        if listed and rows.exists("select 1 from session_turn where turn_seq = :turn and rewound = 1", turn=seq):
+        is_listed = list_turn(rows, session.seq, seq, turn)
+        if is_listed and rows.exists("select 1 from session_turn where turn_seq = :turn and rewound = 1", turn=seq):
             rows.update("turns", int(seq), searchable=_is_searchable(turn))  # a fork from before a rewind
         _mark_rewound(rows, turn, session.seq, int(seq))
         if home != session.seq or kind_then != turn.kind:
             _correct_speaker(rows, int(seq), turn, session, home=int(home), kind_then=kind_then, file=file)
-        reported = _reported_turn(rows, turn, session.seq, text_hash) if listed else None
+        reported = _reported_turn(rows, turn, session.seq, text_hash) if is_listed else None
         if reported is not None:
             # A fork's file was read before this one: the turn is stored, and the hook's turn is its double.
             merge_double(rows, *reported, into=int(seq), uuid=turn.uuid)
         if hash_then != text_hash and home == session.seq and path and path == session.path:
             _rewrite(rows, seq, turn, session, text_hash=text_hash, then=text_then, room=room)
         return False
-    reported, text = _reported_turn(rows, turn, session.seq, text_hash), turn.text
+    reported = _reported_turn(rows, turn, session.seq, text_hash)
+    text = turn.text
     if reported is None:
         turn, size = fit_to_room(rows, turn, session.bytes, room)
         seq = insert_turn(
@@ -216,8 +222,8 @@ def _correct_speaker(
     rows: Rows, seq: int, turn: Turn, session: Session, *, home: int, kind_then: TurnKind, file: str
 ) -> None:
     """Stores the speaker of a line that was taken for the user's; only the session's own file can correct it."""
-    of = rows.first("select id, path from sessions where seq = :home", home=home)
-    if of != (turn.session_id, file):
+    origin = rows.first("select id, path from sessions where seq = :home", home=home)
+    if origin != (turn.session_id, file):
         return
     if home != session.seq:
         searchable = _is_searchable(turn)
@@ -251,7 +257,7 @@ def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: s
 def _record_loss(rows: Rows, seq: int, turn: Turn, text: str) -> None:
     """Records what is not stored of a turn's `text`: tools are trimmed, and a session has limited room."""
     if turn.kind in TOOL_KINDS or turn.text != text:
-        compactions.record_trim(rows, seq, uuid=turn.uuid, original=text, kept=turn.text)
+        compactions.record_trim(rows, seq, uuid=turn.uuid, original=text, stored=turn.text)
 
 
 def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tuple[int, str] | None:
@@ -268,8 +274,8 @@ def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tupl
 
 def _replace_provisional(rows: Rows, seq: int, turn: Turn, *, project: int, directory: int) -> None:
     """Turns a hook's turn into the transcript's, and gives what was made of it to the transcript's project."""
-    place, kind = rows.all("select project_seq, kind from turns where seq = :seq", seq=seq)[0]
-    moved = place != project
+    stored_project, kind = rows.all("select project_seq, kind from turns where seq = :seq", seq=seq)[0]
+    is_moved = stored_project != project
     rows.update(
         "turns", seq, uuid=turn.uuid, kind=turn.kind, text=turn.text, at=turn.at, parent_uuid=turn.parent_uuid,
         message_id=turn.message_id, tokens=turn.tokens, project_seq=project, directory_seq=directory,
@@ -278,7 +284,7 @@ def _replace_provisional(rows: Rows, seq: int, turn: Turn, *, project: int, dire
     )  # fmt: skip
     if kind == "user" != turn.kind:  # the queue does not say who typed, so a statement may have been chosen already
         speaker_reviews.recheck_turn(rows, seq)
-    if moved:
+    if is_moved:
         rows.run("update statements set project_seq = :project where turn_seq = :seq", project=project, seq=seq)
         vectors.move_passages(rows, seq, project)
 
@@ -324,31 +330,24 @@ def set_title(rows: Rows, session_id: str, title: str, *, first: bool = False) -
     return rows.exists(sql, title=title, id=session_id, first=int(first))
 
 
-#: The turns of one conversation past an ordinal as StoredTurn, without rewound ones.
-_LISTED = """select t.seq, t.uuid, case when s.parent = '' then s.id else s.parent end, t.project_seq, t.kind,
-    t.text, t.at, st.ordinal, case when s.parent = '' then '' else substr(s.id, length(s.parent) + 2) end, t.tool_name,
-    t.tool_id from session_turn st join turns t on t.seq = st.turn_seq join sessions s on s.seq = st.session_seq
-    where st.session_seq = :session and st.rewound = 0 and st.ordinal > :after """
-
-
 def stream_turns(
     rows: Rows,
     session_seq: int,
     *,
     after: int,
-    upto: int = 2**31,
+    until: int = 2**31,
     limit: int = 100_000,
     kinds: Sequence[TurnKind] = (),
     written: bool = False,
 ) -> list[StoredTurn]:
-    """Returns a conversation's turns in order, past the ordinal `after` up to `upto`, of all kinds or of `kinds`.
+    """Returns a conversation's turns in order, past the ordinal `after` up to `until`, of all kinds or of `kinds`.
 
     `written` excludes turns that only a hook reported: their speaker is unproven.
     """
-    wanted = f"and t.kind in ({_quoted(kinds)})" if kinds else ""
-    wanted += " and t.source = 'transcript'" if written else ""
-    sql = f"{_LISTED} and st.ordinal <= :upto {wanted} order by st.ordinal limit :limit"
-    return rows.read(StoredTurn, sql, session=session_seq, after=after, upto=upto, limit=limit)
+    filters = f"and t.kind in ({_quoted(kinds)})" if kinds else ""
+    filters += " and t.source = 'transcript'" if written else ""
+    sql = f"{_LISTED} and st.ordinal <= :until {filters} order by st.ordinal limit :limit"
+    return rows.read(StoredTurn, sql, session=session_seq, after=after, until=until, limit=limit)
 
 
 def _quoted(names: Iterable[str]) -> str:
@@ -497,10 +496,6 @@ class UserPrompt(NamedTuple):
     project_seq: int
     at: str
     text: str
-
-
-_USER_PROMPTS = """select t.seq, t.uuid, t.project_seq, t.at, substr(t.text, 1, 4000)
-    from turns t where t.kind = 'user' and t.provisional = 0"""
 
 
 def prompts_after(rows: Rows, seq: int, *, limit: int) -> list[UserPrompt]:

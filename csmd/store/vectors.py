@@ -67,9 +67,9 @@ def ensure_model(rows: Rows, name: str, dim: int, *, now: str) -> int:
     """
     stored = rows.first("select seq, dim from vector_models where name = :name", name=name)
     if stored is None:
-        made = rows.insert_keyed("vector_models", name=name, dim=dim, created_at=now)
-        create_vector_tables(rows, made, dim)
-        return made
+        model_seq = rows.insert_keyed("vector_models", name=name, dim=dim, created_at=now)
+        create_vector_tables(rows, model_seq, dim)
+        return model_seq
     seq, known_dim = stored
     if known_dim != dim:
         raise StoreError(
@@ -89,7 +89,7 @@ def find_model(rows: Rows, name: str) -> int | None:
 
 def vector_signs(vector: bytes) -> bytes:
     """Returns one bit for each of a vector's signed bytes, 1 above zero."""
-    bits = sum(1 << at for at, number in enumerate(vector) if 0 < number < 128)
+    bits = sum(1 << index for index, number in enumerate(vector) if 0 < number < 128)
     return bits.to_bytes((len(vector) + 7) // 8, "little")
 
 
@@ -169,8 +169,7 @@ def add_vectors(
 ) -> int:
     """Stores (row, project, start, end, vector), moves the cursor to `reached` and returns how many were new.
 
-    Rows that were deleted or changed meanwhile (`texts`, by row key) are left out; a moved one gets its vector where it
-    is.
+    Rows that were deleted or whose text changed (`texts`, by row key) are skipped; a moved row gets its vector where it is.
     """
     added = 0
     table = _TABLES[kind]
@@ -184,11 +183,11 @@ def add_vectors(
         project = rows.value(f"select project_seq from {table} where seq = :seq", seq=row_seq)  # noqa: S608
         if project is None or row_seq in changed:
             continue
-        made = rows.insert_keyed(
+        vector_seq = rows.insert_keyed(
             "vectors", "on conflict do nothing", model_seq=model, kind=kind, row_seq=row_seq, start_at=start, end_at=end
         )
-        if made:
-            insert_vector(rows, kind, model, made, project, vector)
+        if vector_seq:
+            insert_vector(rows, kind, model, vector_seq, project, vector)
             added += 1
     if reached > cursors.read_cursor(rows, f"embed-{kind}", str(model)):
         cursors.move_cursor(rows, f"embed-{kind}", str(model), reached)
@@ -212,7 +211,11 @@ def move_passages(rows: Rows, turn_seq: int, project: int) -> None:
 
 def vectors_of_row(rows: Rows, kind: str, row_seq: int, *, model: int) -> list[bytes]:
     """Returns the vectors of a row by one model."""
-    own = [_read_vector(rows, kind, model, seq) for seq, of in _keys_of_row(rows, kind, row_seq) if of == model]
+    own = [
+        _read_vector(rows, kind, model, seq)
+        for seq, vector_model in _keys_of_row(rows, kind, row_seq)
+        if vector_model == model
+    ]
     return [vector for vector in own if vector is not None]
 
 
@@ -275,13 +278,14 @@ def vector_hits(
         values: dict[str, Any] = {} if project is None else {"project": project}
         near = f"select rowid, distance from {table} where embedding match vec_int8(:vector) and k = :limit {scope}"  # noqa: S608
         among = f"from vector_codes where model_seq = :model and kind = :kind {scope}"
-        of = {"model": model_seq, "kind": kind, **values}
-        many = rows.number(f"select count(*) from (select 1 {among} limit :most)", most=MAX_WHOLE_VECTORS + 1, **of)  # noqa: S608
+        of_model = {"model": model_seq, "kind": kind, **values}
+        sql = f"select count(*) from (select 1 {among} limit :most)"  # noqa: S608
+        many = rows.number(sql, most=MAX_WHOLE_VECTORS + 1, **of_model)
         if not many:  # vec0 would read the list of all chunks
             continue
         if many > MAX_WHOLE_VECTORS:
             sql = f"select seq {among} order by vec_distance_hamming(vec_bit(code), vec_bit(:code)) limit :most"
-            signed = rows.all(sql, code=vector_signs(vector), most=max(NEAREST_SIGNS, 2 * limit), **of)
+            signed = rows.all(sql, code=vector_signs(vector), most=max(NEAREST_SIGNS, 2 * limit), **of_model)
             # One row at a time, in storage order: vec0 reads everything to find several.
             near = f"""select v.rowid,
                 vec_distance_l2(v.embedding, vec_int8(:vector)) as distance from json_each(:listed) listed
@@ -316,23 +320,25 @@ def find_problems(rows: Rows) -> list[str]:
 
 
 def _find_problems(rows: Rows, kind: str, model: int) -> list[str]:
-    of = {"kind": kind, "model": model}
+    of_model = {"kind": kind, "model": model}
     sql = f"""select v.seq, b.project_seq
         from vectors v left join {_TABLES[kind]} b on b.seq = v.row_seq where v.kind = :kind and v.model_seq = :model"""  # noqa: S608
-    listed: dict[int, int | None] = dict(rows.all(sql, **of))
+    projects: dict[int, int | None] = dict(rows.all(sql, **of_model))
     stored: dict[int, int] = dict(rows.all(f"select rowid, project_seq from {vector_table(kind, model)}"))  # noqa: S608
-    coded = set(rows.all("select seq, project_seq from vector_codes where model_seq = :model and kind = :kind", **of))
+    coded = set(
+        rows.all("select seq, project_seq from vector_codes where model_seq = :model and kind = :kind", **of_model)
+    )
     sql = f"""select count(*) from {_TABLES[kind]} b where b.seq <= :reached and not exists (select 1
         from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq) and not exists (select 1
         from embed_again a where a.kind = :kind and a.model_seq = :model and a.row_seq = b.seq)"""  # noqa: S608
-    skipped = rows.value(sql, reached=embedded_up_to(rows, kind, model), **of)
+    skipped = rows.value(sql, reached=embedded_up_to(rows, kind, model), **of_model)
     counts = {
-        f"vectors: {{}} of model {model} are of a {kind} that is gone": list(listed.values()).count(None),
-        f"vectors: of model {model} in one of two {kind} tables only: {{}}": len(listed.keys() ^ stored.keys()),
+        f"vectors: {{}} of model {model} are of a {kind} that is gone": list(projects.values()).count(None),
+        f"vectors: of model {model} in one of two {kind} tables only: {{}}": len(projects.keys() ^ stored.keys()),
         f"vectors: of model {model} without signs or without a {kind}: {{}}": len(coded ^ stored.items()),
-        f"vectors: {{}} of model {model} stand with another project than their {kind}": sum(
-            listed[seq] not in (None, stored[seq]) for seq in listed.keys() & stored.keys()
+        f"vectors: {{}} of model {model} are in the partition of another project than their {kind}": sum(
+            projects[seq] not in (None, stored[seq]) for seq in projects.keys() & stored.keys()
         ),
-        f"vectors: {{}} of kind {kind} were passed by and have none of model {model}": skipped,
+        f"vectors: {{}} of kind {kind} were skipped and have none of model {model}": skipped,
     }
     return [text.format(count) for text, count in counts.items() if count]

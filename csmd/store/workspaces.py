@@ -10,6 +10,13 @@ from csmd.store import digests, memories, project_merges, projects, stored_days,
 from csmd.store.sqlite import Rows
 
 WORKSPACE_KIND = "workspace"
+#: The lens of the nearest directory around a project.
+_NEAREST_LENS = """coalesce((select r.lens_seq from projects r where r.lens_seq > 0
+    and r.root <> '' and (p.root = r.root or substr(p.root, 1, length(r.root) + 1) = r.root || '/')
+    order by length(r.root) desc limit 1), 0)"""
+#: The fewest characters that are taken for the beginning of an id.
+MIN_ID_PREFIX = 4
+ID_LENGTH = 8
 
 
 def ensure(rows: Rows, name: str, *, now: str) -> int:
@@ -90,12 +97,6 @@ class Lens:
         return not (self.walled or self.ranked or self.topics)
 
 
-#: The lens of the nearest directory around a project.
-_NEAREST_LENS = """coalesce((select r.lens_seq from projects r where r.lens_seq > 0
-    and r.root <> '' and (p.root = r.root or substr(p.root, 1, length(r.root) + 1) = r.root || '/')
-    order by length(r.root) desc limit 1), 0)"""
-
-
 def has_lenses(rows: Rows) -> bool:
     """Whether there is any lens or workspace."""
     return rows.exists("select 1 from projects where kind = 'workspace' limit 1")
@@ -155,11 +156,6 @@ def _is_from_projects(rows: Rows, memory: Memory, inside: list[int]) -> bool:
     return all(rows.find("turns", "project_seq", uuid=source.uuid) in inside for source in memory.provenance)
 
 
-#: The fewest characters that are taken for the beginning of an id.
-MIN_ID_PREFIX = 4
-ID_LENGTH = 8
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectSummary:
     """A project; `other_places` are its earlier and named paths, `merged` the projects merged into it."""
@@ -182,7 +178,7 @@ class ProjectSummary:
 
 def list_projects(rows: Rows) -> list[ProjectSummary]:
     """Returns every project, the one with the latest turn first."""
-    places = rows.grouped("select project_seq, path, why from aliases order by created_at, path")
+    paths = rows.grouped("select project_seq, path, why from aliases order by created_at, path")
     merged = rows.grouped("select merged_into, root from projects where merged_into > 0 order by root")
     sql = """select p.seq, substr(p.key, 1, :length), p.name, p.root, p.kind, p.remote, coalesce(w.name, ''),
         coalesce(o.name, ''), (select count(*) from sessions s where s.project_seq = p.seq and s.parent = ''),
@@ -195,7 +191,7 @@ def list_projects(rows: Rows) -> list[ProjectSummary]:
     return [
         replace(
             project,
-            other_places=tuple(place for place in places[project.seq] if place[0] != project.root),
+            other_places=tuple(path for path in paths[project.seq] if path[0] != project.root),
             merged=tuple(root for (root,) in merged[project.seq]),
         )
         for project in summaries

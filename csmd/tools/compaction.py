@@ -8,7 +8,7 @@ from pathlib import Path
 
 from csmd.capture import whole_text
 from csmd.paths import is_file
-from csmd.store import compaction_audit, compactions, search, turns
+from csmd.store import compactions, search, turns
 from csmd.store.compactions import Compaction, Total
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, clamp_limit
@@ -72,7 +72,7 @@ def _audit_compactions(
     """
     recounted, problems = Counter[str](), list[Json]()
     after = 0
-    while part := compaction_audit.recount(rows, after=after, projects=seen):
+    while part := compactions.recount(rows, after=after, projects=seen):
         after = part[-1].seq
         for row in part:
             recounted.update(

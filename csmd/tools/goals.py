@@ -58,7 +58,7 @@ def _set_goal(
 @TOOLS.add("csm_goal_list")
 def _list_goals(ctx: ToolContext, rows: Rows, seen: Places = None, done: bool = False) -> Json:
     """List goals, the latest first."""
-    root_of, listed = read_roots(rows), goals.list_goals(rows, projects=seen, done=done)
+    root_of, listed = read_roots(rows), goals.list_goals(rows, projects=seen, with_done=done)
     return {"goals": [_goal_json(goal, root_of) for goal in listed]}
 
 

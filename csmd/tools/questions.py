@@ -38,7 +38,7 @@ def _describe_views(ctx: ToolContext, rows: Rows, view: str = "", asking: str = 
                 "columns": dict(view_row.columns),
                 "joins": list(view_row.joins),
                 "sample": _rows_json(
-                    sql_views.read_sample(path, view_row, places=places, limit=SAMPLE_ROWS), SAMPLE_CHARACTERS
+                    sql_views.read_sample(path, view_row, projects=places, limit=SAMPLE_ROWS), SAMPLE_CHARACTERS
                 ),
             }
             for view_row in views
@@ -56,7 +56,7 @@ def _describe_views(ctx: ToolContext, rows: Rows, view: str = "", asking: str = 
 def _run_query(ctx: ToolContext, rows: Rows, sql: str, limit: int = 50, asking: str = "") -> Json:
     """Answer one SELECT (SQLite) on the views of csm_store_schema: at most 100 rows, 2 seconds, 2,000 characters a value."""
     places, most = _find_visible_places(rows, asking), clamp_limit(limit, sql_views.MAX_ROWS)
-    answer = sql_views.answer(ctx.store.path, sql, places=places, limit=most)
+    answer = sql_views.answer(ctx.store.path, sql, projects=places, limit=most)
     return {"columns": list(answer.columns), "rows": _rows_json(answer), "more": answer.is_cut}
 
 

@@ -56,7 +56,7 @@ def _session_json(rows: Rows, session: Session) -> Json:
 
 def _find_first_goal(rows: Rows, session: Session) -> str:
     """The first prompt that says what a session is about, shortened; "" if none does or all are pasted."""
-    prompts = session_contents.first_prompts(rows, session.seq, most=FIRST_PROMPTS, characters=MAX_PROMPT_CHARACTERS)
+    prompts = session_contents.first_prompts(rows, session.seq, limit=FIRST_PROMPTS, characters=MAX_PROMPT_CHARACTERS)
     return display.cut(work.find_goal([prompt for prompt in prompts if prompt != PURGED]), MAX_TITLE_CHARACTERS)
 
 

@@ -15,7 +15,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.knowledge import Link, Memory
 from csmd.memory import remember, supersession, topic_tagging
 from csmd.recall import memory_neighbours, visibility
-from csmd.store import memories, memory_graph, memory_links, tombstones, topics
+from csmd.store import memories, memory_links, tombstones, topics
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, clamp_limit
@@ -120,7 +120,7 @@ def _link_memories(
                 older, newer = sorted((origin, target), key=lambda memory: (memory.confirmed_at, memory.id))
                 reason = "somebody linked them as contradicting each other"
                 supersession.ask_which_holds(writing, older, newer, reason=reason, sure=link_weight, at=ctx.now())
-        elif not memory_graph.remove_link(writing, origin.seq, target.seq, relationship):
+        elif not memory_links.remove_link(writing, origin.seq, target.seq, relationship):
             raise BadInput(f"no such link leads from {origin.id} to {target.id}", hint=f"`csmd show {origin.id}`")
         return {
             "from": brief_memory_json(origin), "to": brief_memory_json(target), "relationship": relationship, "weight": link_weight,
@@ -202,7 +202,7 @@ def _list_related(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> J
     """List what is one hop from a memory."""
     memory, seen = find_memory(rows, id_, asking), visibility.find_visible_places(rows, asking=asking)
     links_to: dict[int, list[Json]] = {}
-    for _, other, relationship, weight, outwards in memory_graph.list_edges(rows, [memory.seq], projects=seen):
+    for _, other, relationship, weight, outwards in memory_links.list_edges(rows, [memory.seq], projects=seen):
         link = {"relationship": relationship, "weight": weight, "direction": "to" if outwards else "from"}
         links_to.setdefault(other, []).append(link)
     neighbours = memory_neighbours.find_neighbours(rows, [memory.seq], projects=seen).get(memory.seq, [])
@@ -224,6 +224,6 @@ def _list_related(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> J
 @TOOLS.add("csm_graph_stats")
 def _count_graph(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """Count memories, topics, relationships and sessions."""
-    counted, links = memory_graph.count_nodes_and_edges(rows, seen), memory_graph.count_relationships(rows, seen)
+    counted, links = memory_links.count_nodes_and_edges(rows, seen), memory_links.count_relationships(rows, seen)
     edges = {"relates_to": sum(links.values()), "tagged": counted.pop("tagged"), "produced": counted.pop("produced")}
     return {**counted, "relationships": sum(edges.values()), "edges": edges, "links": links}

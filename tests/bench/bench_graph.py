@@ -42,7 +42,7 @@ import big_store  # noqa: E402
 from csmd.capture import project_identity  # noqa: E402
 from csmd.knowledge import Link, Memory, Provenance  # noqa: E402
 from csmd.recall import results  # noqa: E402
-from csmd.store import fulltext, memories, memory_graph, memory_links, projects, topics  # noqa: E402
+from csmd.store import fulltext, memories, memory_links, projects, topics  # noqa: E402
 from csmd.store.core import Store  # noqa: E402
 from csmd.store.sqlite import Rows  # noqa: E402
 from csmd.text import search_terms, tokens  # noqa: E402
@@ -211,8 +211,8 @@ def reads(graph: Graph, runs: int) -> dict[str, float]:
         return [int(seq) for seq, _ in hits]
 
     def stats(rows: Rows, places: Sequence[int] | None) -> None:
-        memory_graph.count_nodes_and_edges(rows, places)
-        memory_graph.count_relationships(rows, places)
+        memory_links.count_nodes_and_edges(rows, places)
+        memory_links.count_relationships(rows, places)
 
     def measure(rows: Rows) -> dict[str, float]:
         asked = [question() for _ in range(runs)]

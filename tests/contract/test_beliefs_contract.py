@@ -22,7 +22,6 @@ from csmd.store import (
     fulltext,
     memories,
     memory_deletion,
-    memory_graph,
     memory_links,
     projects,
     search,
@@ -200,7 +199,7 @@ def test_memories_are_found_by_topic(backend: Backend) -> None:
     assert topics.list_topics(rows, None) == [
         (first.project_seq, "deploy", 2, LATER), (other.project_seq, "deploy", 1, NOW),
     ]  # fmt: skip
-    shared = memory_graph.list_shared(rows, [first.seq], projects=None, widest_topic=5, widest_session=0)
+    shared = memory_links.list_shared(rows, [first.seq], projects=None, widest_topic=5, widest_session=0)
     assert [tuple(row) for row in shared] == [(first.seq, two.seq, "topic", 2)]
 
 
@@ -214,10 +213,10 @@ def test_a_link_is_an_edge_with_a_weight_from_both_of_its_ends(backend: Backend)
     assert memory_links.links_of(rows, "m0002") == [
         Link(from_id="m0001", to_id="m0002", relationship="refines", weight=0.75)
     ]
-    assert memory_graph.list_edges(rows, [two.seq], projects=None) == [(two.seq, first.seq, "refines", 0.75, False)]
+    assert memory_links.list_edges(rows, [two.seq], projects=None) == [(two.seq, first.seq, "refines", 0.75, False)]
     memory_links.add_link(rows, Link(from_id="m0001", to_id="m9999", relationship="refines", weight=1.0), now=NOW)
     assert len(memory_links.links_of(rows, "m0001")) == 1, "there is no such memory"
-    assert memory_graph.remove_link(rows, first.seq, two.seq, "refines") and not memory_graph.remove_link(
+    assert memory_links.remove_link(rows, first.seq, two.seq, "refines") and not memory_links.remove_link(
         rows, first.seq, two.seq, "refines"
     )
 
@@ -259,9 +258,9 @@ def test_the_stats_count_memories_topics_and_links_of_the_projects_asked_for(bac
     save(backend, "m0003", "Deploy nightly", project="tools")
     topics.tag_memory(rows, memory.seq, "deploy", by="person")
     memory_links.add_link(rows, Link(from_id="m0001", to_id="m0002", relationship="refines", weight=1.0), now=NOW)
-    counts = memory_graph.count_nodes_and_edges(rows, [memory.project_seq])
+    counts = memory_links.count_nodes_and_edges(rows, [memory.project_seq])
     assert counts == {"memories": 2, "topics": 1, "sessions": 0, "tagged": 1, "produced": 2}
-    assert memory_graph.count_relationships(rows, None) == {"refines": 1} and search.count_memories(rows) == 3
+    assert memory_links.count_relationships(rows, None) == {"refines": 1} and search.count_memories(rows) == 3
 
 
 def test_a_candidate_waits_once_with_its_evidence_and_is_settled(backend: Backend) -> None:

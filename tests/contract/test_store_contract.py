@@ -258,7 +258,7 @@ def test_a_hooks_turn_without_a_line_is_kept_and_a_double_is_dropped(store: Stor
         say(rows, "l2", "later", second=100)
         return provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=at(200), after=provisional_turns.START, most=1000)[0],
+            provisional_turns.expired_provisional(rows, before=at(200), after=provisional_turns.START, limit=1000)[0],
         )
 
     assert store.write(story) == (1, 1)

@@ -17,7 +17,7 @@ from csmd.config import Settings
 from csmd.daemon import housekeeping, status_report
 from csmd.daemon.context import now_iso
 from csmd.errors import StoreError
-from csmd.store import activity, backup, compaction_audit, fulltext, memories, text_retention
+from csmd.store import activity, backup, compactions, fulltext, memories, text_retention
 
 if TYPE_CHECKING:
     from in_process import Parts
@@ -134,7 +134,7 @@ def test_conversation_goes_where_the_user_says_so_once_it_was_distilled_and_what
         == []
     )
     assert not any(
-        row.problem for row in parts.store.read(lambda rows: compaction_audit.recount(rows, after=0, projects=None))
+        row.problem for row in parts.store.read(lambda rows: compactions.recount(rows, after=0, projects=None))
     )
     figures = parts.store.read(lambda rows: status_report.describe_retention(rows, chosen, activity.counters(rows)))
     assert (figures["conversation_days"], figures["conversation_turns_dropped"]) == (365, 6)

@@ -16,7 +16,7 @@ from csmd.daemon import reading, secret_scan, task_steps, tasks
 from csmd.daemon.context import Task, iso_before
 from csmd.privacy import redaction
 from csmd.recall import ranking
-from csmd.store import activity, found_secrets, stored_pages
+from csmd.store import activity, stored_pages, stored_secrets
 
 
 def result_of(parts: Any, tool: str, **params: Any) -> dict[str, Any]:
@@ -123,11 +123,11 @@ def test_what_newer_rules_found_goes_by_itself_after_seven_days_where_a_kind_is_
     try:
         context.rules = redaction.read_rule_state()  # as a daemon finds it that starts after the change
 
-        def settle() -> found_secrets.FoundSecrets | None:
+        def settle() -> stored_secrets.FoundSecrets | None:
             for _ in range(400):
                 parts.background._due["secrets"] = 0.0
                 if not parts.background.step(1000.0):
-                    return store.read(found_secrets.found_secrets)
+                    return store.read(stored_secrets.found_secrets)
             raise AssertionError("there is no end of work")
 
         found = settle()
@@ -136,7 +136,7 @@ def test_what_newer_rules_found_goes_by_itself_after_seven_days_where_a_kind_is_
         due = datetime.fromisoformat(found.since["chosen-word"]).date() + timedelta(days=7)
         assert f"are removed automatically from {due} on" in warning
         aged = wire.dumps({**asdict(found), "since": {"chosen-word": iso_before(8 * 86_400)}})
-        store.write(lambda rows: rows.upsert("meta", "key", key=found_secrets.FINDINGS_KEY, value=aged))
+        store.write(lambda rows: rows.upsert("meta", "key", key=stored_secrets.FINDINGS_KEY, value=aged))
         assert settle() is None and not context.withholds
         first = store.read(lambda rows: rows.value("select text from turns order by seq"))
         assert first == "[redacted:chosen-word] is what we call it", "the value goes, the sentence stays"
@@ -150,12 +150,12 @@ def test_a_kind_that_hits_many_turns_stays_where_it_is_until_it_is_asked_for(par
     context.guard("reading", lambda: reading.read_guarded(context, path))
     kinds = {"chosen-word": 4}
     store.write(
-        lambda rows: found_secrets.record_scan(
+        lambda rows: stored_secrets.record_scan(
             rows, context.rules, kinds, kinds, key=store.hash_key, now=iso_before(30 * 86_400)
         )
     )
     assert not parts.background.tasks.order_secret_task() and context.withholds
-    (warning,) = secret_scan.list_secret_warnings(store.read(found_secrets.found_secrets))
+    (warning,) = secret_scan.list_secret_warnings(store.read(stored_secrets.found_secrets))
     assert "4 chosen-word" in warning and "by themselves" not in warning
 
 
@@ -163,9 +163,9 @@ def test_each_kind_has_its_seven_days_however_long_another_has_been_known(parts:
     store = parts.store
     long_ago, now = iso_before(30 * 86_400), iso_before(0)
 
-    def look(kinds: dict[str, int], at: str) -> found_secrets.FoundSecrets | None:
-        store.write(lambda rows: found_secrets.record_scan(rows, "rules", kinds, {}, key=store.hash_key, now=at))
-        return store.read(found_secrets.found_secrets)
+    def look(kinds: dict[str, int], at: str) -> stored_secrets.FoundSecrets | None:
+        store.write(lambda rows: stored_secrets.record_scan(rows, "rules", kinds, {}, key=store.hash_key, now=at))
+        return store.read(stored_secrets.found_secrets)
 
     look({"first-kind": 1}, long_ago)
     found = look({"first-kind": 1, "second-kind": 1}, now)
@@ -175,8 +175,8 @@ def test_each_kind_has_its_seven_days_however_long_another_has_been_known(parts:
 def test_what_was_found_before_each_kind_had_its_own_time_is_understood(parts: Any) -> None:
     at = iso_before(86_400)
     old = wire.dumps({"kinds": {"one": 2, "other": 1}, "rare": ["one"], "since": at})
-    parts.store.write(lambda rows: rows.upsert("meta", "key", key=found_secrets.FINDINGS_KEY, value=old))
-    found = parts.store.read(found_secrets.found_secrets)
+    parts.store.write(lambda rows: rows.upsert("meta", "key", key=stored_secrets.FINDINGS_KEY, value=old))
+    found = parts.store.read(stored_secrets.found_secrets)
     assert found is not None and found.since == {"one": at, "other": at}
 
 

@@ -140,7 +140,7 @@ def test_the_journal_goes_when_it_is_old_and_the_last_dream_stays_known(store: S
 
     def forget(*some: Dream, most: int = 50) -> list[int]:
         seqs = [one.seq for one in some]
-        return list(iter(lambda: store.write(lambda rows: dreams.delete_actions(rows, seqs, most=most)), 0))
+        return list(iter(lambda: store.write(lambda rows: dreams.delete_actions(rows, seqs, limit=most)), 0))
 
     store.write(lambda rows: dreams.set_states(rows, [1], "undoing", now=LATER))
     assert forget(first) == [], "what is being undone needs its journal"

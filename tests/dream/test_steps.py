@@ -309,7 +309,7 @@ def test_what_is_to_hold_everywhere_and_is_other_by_then_is_planned_anew(store: 
 def outlive(store: Store) -> None:
     """Forgets what dreams did, as it is when their journal was kept long enough."""
     known = store.read(lambda rows: [one.seq for one in dreams.list_dreams(rows, limit=dreams.NO_LIMIT)])
-    while store.write(lambda rows: dreams.delete_actions(rows, known, most=50)):
+    while store.write(lambda rows: dreams.delete_actions(rows, known, limit=50)):
         pass
 
 

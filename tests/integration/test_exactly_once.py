@@ -68,7 +68,7 @@ class Home:
     def settle(self) -> None:
         def write(rows: Any) -> None:
             over, _ = provisional_turns.expired_provisional(
-                rows, before=LATER, after=provisional_turns.START, most=10_000
+                rows, before=LATER, after=provisional_turns.START, limit=10_000
             )
             provisional_turns.close_provisional(rows, over)
 

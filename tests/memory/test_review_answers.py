@@ -220,7 +220,7 @@ def test_undo_makes_everything_what_it_was(
             change.change == "undo" for change in store.read(lambda rows: belief_changes.changes_of(rows, ident))
         )
     with pytest.raises(CsmdError, match="undone already"):
-        again = store.read(lambda rows: journal.last_answer(rows, projects=None, ident=done.id))
+        again = store.read(lambda rows: journal.last_answer(rows, projects=None, item_id=done.id))
         assert again is not None
         undo(store, again)
 

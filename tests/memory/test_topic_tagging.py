@@ -19,7 +19,6 @@ from csmd.recall import memory_neighbours
 from csmd.store import (
     memories,
     memory_deletion,
-    memory_graph,
     memory_links,
     memory_snapshots,
     project_merges,
@@ -381,7 +380,7 @@ def test_phrases_that_only_one_memory_has_are_not_kept() -> None:
 
 def test_a_twin_counts_for_nothing_in_the_graph(store: Store) -> None:
     def counted(rows: Rows) -> tuple[dict[str, int], dict[str, int]]:
-        return memory_graph.count_nodes_and_edges(rows, None), memory_graph.count_relationships(rows, [home(rows)])
+        return memory_links.count_nodes_and_edges(rows, None), memory_links.count_relationships(rows, [home(rows)])
 
     def draw(rows: Rows) -> None:
         memory_links.add_link(rows, Link(from_id="m0", to_id="m1", relationship="relates_to", weight=0.5), now=NOW)

@@ -20,7 +20,7 @@ from csmd.privacy.fingerprints import (
     replace_spans,
     split_words,
 )
-from csmd.store import purge_files
+from csmd.store import byte_search
 
 KEY = b"k" * 32
 
@@ -84,9 +84,9 @@ def test_a_text_is_found_in_the_bytes_of_a_file_across_every_seam(
     for before in (0, 90, 99, 100, 101, 140, 150, 200):
         file.write_bytes(b"\xff" * before + b" " + held.encode() + b" " + b"." * 250)
         for size, overlap in ((4096, 1024), (100, 60)):
-            monkeypatch.setattr(purge_files, "CHUNK_BYTES", size)
-            monkeypatch.setattr(purge_files, "OVERLAP_BYTES", overlap)
-            assert purge_files.count_in_bytes(file, [Needle(text)]) == times, (before, size)
+            monkeypatch.setattr(byte_search, "CHUNK_BYTES", size)
+            monkeypatch.setattr(byte_search, "OVERLAP_BYTES", overlap)
+            assert byte_search.count_in_bytes(file, [Needle(text)]) == times, (before, size)
 
 
 def test_what_is_left_is_looked_for_in_csmds_files_and_in_no_package_or_model_that_lies_beside_them(
@@ -97,10 +97,10 @@ def test_what_is_left_is_looked_for_in_csmds_files_and_in_no_package_or_model_th
     for name in (*held, "venv/pyvenv.cfg", "tools/env/pyvenv.cfg"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("Berlin\n")
-    left, there, _ = purge_files.scan_files(["Berlin"], [], own=[tmp_path], hosts=[tmp_path / "venv"])
+    left, there, _ = byte_search.scan_files(["Berlin"], [], own=[tmp_path], hosts=[tmp_path / "venv"])
     assert sorted(note.path for note in left) == [str(tmp_path / name) for name in ("memory/deep/page.md", "note.md")]
     assert len(there) == 2, "the assistant's files are named wherever they lie"
-    left, _, _ = purge_files.scan_files(["Berlin"], [], own=[tmp_path / "venv"], hosts=[])
+    left, _, _ = byte_search.scan_files(["Berlin"], [], own=[tmp_path / "venv"], hosts=[])
     assert len(left) == 2, "a home that is itself an environment is looked at"
 
 

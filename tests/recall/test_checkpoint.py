@@ -464,7 +464,7 @@ def test_a_purge_leaves_nothing_of_what_was_copied(store: Store, what: str, kind
     else:
         assert stored_pieces(store, "goal") == ["please fix the date parser, it loses the time zone"]
         assert "I will look at the parser." in raw(store)
-    declared = store.read(lambda rows: [one.text for one in goals.list_goals(rows, projects=None, done=True)])
+    declared = store.read(lambda rows: [one.text for one in goals.list_goals(rows, projects=None, with_done=True)])
     # A goal is no copy of a turn.
     assert declared == {"session": [], "turn": ["ship the Zanzibar quokka"], "text": ["ship the [purged]"]}[kind]
     assert "quokka" not in str(everything(store)).casefold()
@@ -682,7 +682,7 @@ def test_goals_go_with_a_merge_and_come_back_with_a_split(store: Store) -> None:
 
     def of(project: int) -> list[str]:
         return sorted(
-            goal.text for goal in store.read(lambda rows: goals.list_goals(rows, projects=[project], done=False))
+            goal.text for goal in store.read(lambda rows: goals.list_goals(rows, projects=[project], with_done=False))
         )
 
     store.write(lambda rows: project_merges.merge_projects(rows, other, one))

@@ -585,7 +585,7 @@ def link(store: Store, older: str, newer: str, sure: float) -> None:
             )
             for one in (older, newer)
         ]
-        passages.link_passages(rows, seqs[0], seqs[1], sure, most=3)
+        passages.link_passages(rows, seqs[0], seqs[1], sure, limit=3)
 
     store.write(write)
 

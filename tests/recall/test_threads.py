@@ -303,7 +303,7 @@ def test_a_passage_that_waits_for_a_vector_is_linked_when_it_has_one(home: Home,
 
 def chain(store: Store, links: list[tuple[int, int, float]], *, most: int = 8) -> None:
     Home(store, None).say("s", 1, tuple(("assistant", f"Statement number {n} of the queue.") for n in range(1, 8)))
-    store.write(lambda rows: [passages.link_passages(rows, a, b, sure, most=most) for a, b, sure in links])
+    store.write(lambda rows: [passages.link_passages(rows, a, b, sure, limit=most) for a, b, sure in links])
 
 
 @pytest.mark.parametrize(

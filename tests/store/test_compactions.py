@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from csmd.conversation import Turn
-from csmd.store import compaction_audit, compactions, text_retention, turns
+from csmd.store import compactions, text_retention, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display
@@ -35,7 +35,7 @@ def output(given: Any, uuid: str, said: str, *, kind: str = "tool_result", **mor
 
 
 def audit(rows: Rows) -> list[str]:
-    return [row.problem for row in compaction_audit.recount(rows, after=0, projects=None) if row.problem]
+    return [row.problem for row in compactions.recount(rows, after=0, projects=None) if row.problem]
 
 
 @pytest.mark.invariant(
@@ -141,7 +141,7 @@ def test_a_turn_from_which_something_was_purged_cannot_be_recounted_and_is_no_mi
     def write(rows: Rows) -> None:
         seq = add(rows, given, output(given, "long", OUTPUT))
         rows.update("turns", seq, text=turns.text_of(rows, "long").replace("line 3: the heron", "line 3: the [purged]"))
-        (row,) = compaction_audit.recount(rows, after=0, projects=None)
+        (row,) = compactions.recount(rows, after=0, projects=None)
         assert row.is_changed and not row.problem
 
     store.write(write)

@@ -27,8 +27,8 @@ def test_a_file_is_known_by_its_path_and_its_latest_state_counts(store: Store) -
         assert cursors.file_positions(rows) == {"/t.jsonl": (7, 0), "/other": (100, 0)}
         cursors.save_file(rows, state(path="/late", mtime_ns=9), now="2026-01-02")
         cursors.save_file(rows, state(path="/later", mtime_ns=10), now="2026-01-02")
-        assert cursors.file_positions(rows, since=9, most=5) == {"/later": (100, 10), "/late": (100, 9)}
-        assert list(cursors.file_positions(rows, since=9, most=1)) == ["/later"]
+        assert cursors.file_positions(rows, since=9, limit=5) == {"/later": (100, 10), "/late": (100, 9)}
+        assert list(cursors.file_positions(rows, since=9, limit=1)) == ["/later"]
 
     store.write(story)
 

@@ -206,7 +206,7 @@ def test_counting_rare_words_first_chooses_as_counting_them_all(
 ) -> None:
     monkeypatch.setattr(fulltext, "MAX_ROWS", room)
     monkeypatch.setattr(fulltext, "FEW_ROWS", few)
-    monkeypatch.setattr(fulltext, "count_rows_with", lambda rows, kind, term, most: min(counts[int(term)], most))
+    monkeypatch.setattr(fulltext, "count_rows_with", lambda rows, kind, term, limit: min(counts[int(term)], limit))
 
     def chosen(of: Iterable[tuple[int, str]]) -> list[str]:
         taken, left = [], room
@@ -238,7 +238,7 @@ def test_a_word_is_counted_once_in_a_read_and_anew_in_the_next_and_in_a_write(st
         asked: list[str] = []
         own = rows.all
         rows.all = lambda sql, **values: asked.append(sql) or own(sql, **values)  # type: ignore[method-assign, func-returns-value]
-        counted = [fulltext.count_rows_with(rows, "passage", "heron", most=most) for most in (2, 2, 1, 9, 5, 99)]
+        counted = [fulltext.count_rows_with(rows, "passage", "heron", limit=most) for most in (2, 2, 1, 9, 5, 99)]
         return [len(asked), *counted]
 
     assert store.read(look) == [2, 2, 2, 1, 3, 3, 3]

@@ -55,7 +55,7 @@ BROKEN: dict[str, str] = {
     "update vector_codes set project_seq = 77": "without signs",
     "update vectors set row_seq = 77 where kind = 'memory'": "a memory that is gone",
     "update memories set project_seq = 0": "another project",
-    "delete from vectors": "passed by",
+    "delete from vectors": "were skipped",
     "insert into memories_fts (rowid, text) values (9, 'planted')": "memories_fts",
     "delete from passages_fts_data where id > 9": "passages_fts",
     "delete from passages_fts where rowid = 1": "missing from it",

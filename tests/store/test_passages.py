@@ -291,16 +291,16 @@ def links(rows: Rows) -> list[tuple[int, int, float]]:
 
 
 def followers(rows: Rows, seqs: list[int], *, least: float) -> dict[int, list[tuple[int, float]]]:
-    return passages.find_later(rows, seqs, least=least, sure=0.6, most=2)
+    return passages.find_later(rows, seqs, min_weight=least, sure=0.6, limit=2)
 
 
 def test_what_surely_follows_more_than_a_few_others_follows_none(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         *olds, report = (say_each(rows, given, f"u{n}", f"The queue is number {n}.", second=n)[0] for n in range(4))
         for old, sure in zip(olds, (0.7, 0.9, 0.5), strict=True):
-            passages.link_passages(rows, old, report, sure, most=2)
+            passages.link_passages(rows, old, report, sure, limit=2)
         assert set(followers(rows, olds, least=0.1)) == set(olds)
-        passages.link_passages(rows, olds[2], report, 0.6, most=2)
+        passages.link_passages(rows, olds[2], report, 0.6, limit=2)
         assert followers(rows, olds, least=0.1) == {}
 
     store.write(story)
@@ -312,7 +312,7 @@ def test_the_surest_few_of_a_passage_stay_and_the_surest_comes_first(store: Stor
             say_each(rows, given, f"u{n}", f"The queue is number {n}.", second=n)[0] for n in range(4)
         )
         for newer, sure in ((one, 0.4), (two, 0.9), (three, 0.6)):
-            passages.link_passages(rows, old, newer, sure, most=2)
+            passages.link_passages(rows, old, newer, sure, limit=2)
         assert followers(rows, [old, one], least=0.1) == {old: [(two, 0.9), (three, 0.6)]}
         assert followers(rows, [old], least=0.7) == {old: [(two, 0.9)]}
         assert followers(rows, [old], least=0.95) == followers(rows, [], least=0.0) == {}
@@ -323,11 +323,11 @@ def test_the_surest_few_of_a_passage_stay_and_the_surest_comes_first(store: Stor
 def test_a_link_is_kept_once_with_its_last_weight(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         old, new = (say_each(rows, given, f"u{n}", f"The queue is number {n}.", second=n)[0] for n in range(2))
-        passages.link_passages(rows, old, new, 0.4, most=3)
-        passages.link_passages(rows, old, new, 0.7, most=3)
+        passages.link_passages(rows, old, new, 0.4, limit=3)
+        passages.link_passages(rows, old, new, 0.7, limit=3)
         assert links(rows) == [(old, new, 0.7)]
-        passages.link_passages(rows, old, 999, 0.9, most=3)
-        passages.link_passages(rows, 999, new, 0.9, most=3)
+        passages.link_passages(rows, old, 999, 0.9, limit=3)
+        passages.link_passages(rows, 999, new, 0.9, limit=3)
         assert links(rows) == [(old, new, 0.7)], "what is gone is linked with nothing"
 
     store.write(story)
@@ -341,7 +341,7 @@ def test_the_order_in_which_links_are_noted_does_not_matter(
     def story(rows: Rows) -> None:
         seqs = [say_each(rows, given, f"u{n}", f"The queue is number {n}.", second=n)[0] for n in range(6)]
         for number, sure in noted:
-            passages.link_passages(rows, seqs[0], seqs[number], sure, most=3)
+            passages.link_passages(rows, seqs[0], seqs[number], sure, limit=3)
         assert [sure for _, _, sure in sorted(links(rows), key=lambda row: -row[2])] == [0.9, 0.7, 0.5]
 
     undone(story)
@@ -353,7 +353,7 @@ def test_a_purge_of_either_end_takes_the_link_with_it(store: Store, given: Any) 
             old, new = (
                 say_each(rows, given, f"{gone}-u{n}", f"The {gone} queue is number {n}.", second=n)[0] for n in range(2)
             )
-            passages.link_passages(rows, old, new, 0.9, most=3)
+            passages.link_passages(rows, old, new, 0.9, limit=3)
             assert len(links(rows)) == 1
             purge.purge_turn(rows, turn_seq(rows, f"{gone}-{gone}"), KEY)
             assert links(rows) == []
@@ -365,7 +365,7 @@ def test_a_purge_of_either_end_takes_the_link_with_it(store: Store, given: Any) 
 def test_a_turn_that_is_changed_loses_its_links(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         old, new = (say_each(rows, given, f"u{n}", f"The queue is number {n}.", second=n)[0] for n in range(2))
-        passages.link_passages(rows, old, new, 0.9, most=3)
+        passages.link_passages(rows, old, new, 0.9, limit=3)
         rows.run("update turns set text = 'Something else.' where uuid = 'u1'")
         assert links(rows) == []
 
@@ -377,12 +377,12 @@ def test_what_stands_before_a_passage_is_of_its_session_the_nearest_first(store:
         first = say_each(rows, given, "u1", LONG)
         say_each(rows, given, "u2", "The queue of another session.", session="s2")
         (last,) = say_each(rows, given, "u3", "Thanks for the birds.", second=5)
-        before = passages.passages_before(rows, [last, first[0], 999], most=3)
+        before = passages.passages_before(rows, [last, first[0], 999], limit=3)
         assert before[last] == first[:-4:-1] and before[first[0]] == []
         turn = turn_seq(rows, "u1")
         passages.store_call_words(rows, turn, "Calls a heron by its name.", source=LONG)
-        assert passages.passages_before(rows, [last], most=99)[last][-len(first) :] != []
-        assert last not in passages.passages_before(rows, [last], most=99)[last]
+        assert passages.passages_before(rows, [last], limit=99)[last][-len(first) :] != []
+        assert last not in passages.passages_before(rows, [last], limit=99)[last]
 
     store.write(story)
 

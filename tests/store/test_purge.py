@@ -51,9 +51,9 @@ from csmd.store import (
     work_outcome_rows,
     workspaces,
 )
+from csmd.store.byte_search import count_in_bytes
 from csmd.store.core import Store
 from csmd.store.integrity import check_database
-from csmd.store.purge_files import count_in_bytes
 from csmd.store.sqlite import Rows
 from csmd.store.token_usage import MessageTokens
 from csmd.text import tokens

@@ -112,7 +112,7 @@ def test_a_downgrade_is_refused_with_the_name_of_the_newest_copy_that_fits(
     for there, hint in (
         (copy, f"csmd restore {copy}"),
         (daily, f"csmd restore {daily}"),
-        (None, "no backup beside it"),
+        (None, "it has no backup"),
     ):
         if there == daily:
             copy.replace(daily)
@@ -292,7 +292,7 @@ def answers_and_dreams_are_in_the_journal(store: Store) -> None:
     last = store.read(lambda rows: journal.last_answer(rows, projects=None))
     assert last is not None
     assert (last.id, last.by, last.kind, last.item, last.made) == ("a3", "person", "keep", "m1", "m1")
-    rule = store.read(lambda rows: journal.last_answer(rows, projects=None, ident="a2"))
+    rule = store.read(lambda rows: journal.last_answer(rows, projects=None, item_id="a2"))
     assert rule is not None and rule.by == "rule"
     kept = store.read(lambda rows: rows.all("select set_seq, item, text, state_after from changed_rows order by seq"))
     assert kept == [(3, "m1", "use tabs", '{"version": 4}'), (4, "m2", "a", "{}")]

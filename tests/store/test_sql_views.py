@@ -70,7 +70,7 @@ class Shelf:
     places: dict[str, list[int] | None]
 
     def ask(self, statement: str, *, by: str = OPEN, limit: int = 50, seconds: float = 10.0) -> Answer:
-        return sql_views.answer(self.path, statement, places=self.places[by], limit=limit, seconds=seconds)
+        return sql_views.answer(self.path, statement, projects=self.places[by], limit=limit, seconds=seconds)
 
 
 def fill(rows: Rows, name: str, *, other: str = "") -> None:

@@ -27,7 +27,7 @@ from csmd.store import (
     journal,
     memories,
     memory_deletion,
-    memory_graph,
+    memory_links,
     memory_scenes,
     memory_snapshots,
     memory_upkeep,
@@ -153,7 +153,7 @@ def _unheard(rows: Rows, given: Given) -> None:
 def _gotchas(rows: Rows, given: Given) -> None:
     cursors.move_cursor(rows, "distill", "1", 2)
     cursors.sessions_behind(rows, "gotchas", after="distill")
-    turns.stream_turns(rows, 1, after=0, upto=9, written=True)
+    turns.stream_turns(rows, 1, after=0, until=9, written=True)
     failure_link_rows.find_progress(rows, "s1")
     failure_link_rows.read_project(rows, 1)
     failure_link_rows.list_memories_after(rows, 0, limit=9)
@@ -177,17 +177,17 @@ def _gotchas(rows: Rows, given: Given) -> None:
     failures.refutations_of(rows, 1)
     failures.find_error(rows, "f", [1])
     failures.find_error(rows, "f", [1], already_in=failures.PresentContext("s1", given.now))
-    failures.find_error_by_id(rows, failures.error_id("f"), None)
+    failures.find_error_by_id(rows, failures.format_error_id("f"), None)
     failures.find_others_with_message(rows, "m", other_than="g", projects=[1], limit=5)
     turns.last_tool_inputs(rows, "s1", {"Edit"}, back=100, limit=20)
     memory_scenes.set_scene(rows, 1, uuid="l1", text="at a.py")
     memory_scenes.set_scene(rows, 2, uuid="l1", text="")
     memory_scenes.scenes_of_session(rows, "s1")
-    memory_scenes.prompts_of(rows, 1, upto=9)
+    memory_scenes.prompts_of(rows, 1, until=9)
     statement_rows.list_personal_turns(rows, 1)
     memory_scenes.scene_directories(rows, 1)
-    memory_scenes.stated_by_session(rows, 1, "s1", upto=9)
-    memory_scenes.file_changes_of(rows, 1, upto=9, most=9, characters=9)
+    memory_scenes.stated_by_session(rows, 1, "s1", until=9)
+    memory_scenes.file_changes_of(rows, 1, until=9, limit=9, characters=9)
     failures.delete_turn(rows, 1, "l1")
 
 
@@ -233,8 +233,8 @@ def _checkpoints(rows: Rows, given: Given) -> None:
     checkpoints.list_incomplete(rows)
     checkpoints.read_session_state(rows, session)
     checkpoints.find_session_state(rows, "s1")
-    checkpoints.read_last_turns(rows, session, upto=9)
-    checkpoints.count_turns_after(rows, session, upto=0, until=given.at(400))
+    checkpoints.read_last_turns(rows, session, until=9)
+    checkpoints.count_turns_after(rows, session, until_ordinal=0, until=given.at(400))
     checkpoints.find_by_summary(rows, session, "l1")
     checkpoints.find_pending(rows, session)
     checkpoints.find_latest(rows, "s1")
@@ -278,8 +278,8 @@ def _topics(rows: Rows, given: Given) -> None:
     topics.topics_of_memories(rows, [1, 2])
     topics.list_members(rows, "tabs", [1])
     topics.move_tags(rows, 2, 0)
-    memory_graph.list_edges(rows, [1, 2], projects=[1])
-    memory_graph.list_shared(rows, [1, 2], projects=[1], widest_topic=9, widest_session=9)
+    memory_links.list_edges(rows, [1, 2], projects=[1])
+    memory_links.list_shared(rows, [1, 2], projects=[1], widest_topic=9, widest_session=9)
 
 
 def _told_days(rows: Rows, given: Given) -> None:
@@ -306,12 +306,12 @@ HOT: dict[str, Any] = {
     "settle": lambda rows, given: provisional_turns.record_settled(rows, "s1", at=given.at(400)),
     "set_title": lambda rows, _: turns.set_title(rows, "s1", "t", first=True),
     "over": lambda rows, given: provisional_turns.expired_provisional(
-        rows, before=given.at(400), after=provisional_turns.START, most=9
+        rows, before=given.at(400), after=provisional_turns.START, limit=9
     ),
-    "positions_written_since": lambda rows, _: cursors.file_positions(rows, since=1, most=9),
+    "positions_written_since": lambda rows, _: cursors.file_positions(rows, since=1, limit=9),
     "close_provisional": lambda rows, given: provisional_turns.close_provisional(
         rows,
-        provisional_turns.expired_provisional(rows, before=given.at(400), after=provisional_turns.START, most=1000)[0],
+        provisional_turns.expired_provisional(rows, before=given.at(400), after=provisional_turns.START, limit=1000)[0],
     ),
     "stream_turns": lambda rows, _: turns.stream_turns(rows, 1, after=0, kinds=("user", "assistant")),
     "calls that say something": lambda rows, _: turns.tool_calls(

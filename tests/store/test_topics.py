@@ -8,7 +8,7 @@ from hypothesis import example
 from hypothesis import given as draws
 from hypothesis import strategies as st
 
-from csmd.store import integrity, memory_graph, schema_migrations
+from csmd.store import integrity, memory_links, schema_migrations
 from csmd.store.sqlite import Rows, connect
 
 #: What may happen to the graph: some of it to rows that are not there. Keys are drawn from so few that they meet.
@@ -83,22 +83,22 @@ def test_whatever_changes_the_counts_are_those_of_the_rows(changes: list[Change]
 
 def test_the_counts_are_of_what_is_there() -> None:
     rows = filled()
-    assert memory_graph.count_nodes_and_edges(rows, [1]) == {
+    assert memory_links.count_nodes_and_edges(rows, [1]) == {
         "memories": 2,
         "topics": 2,
         "sessions": 1,
         "tagged": 4,
         "produced": 2,
     }
-    assert memory_graph.count_relationships(rows, [1]) == {"r0": 4} and memory_graph.count_relationships(
+    assert memory_links.count_relationships(rows, [1]) == {"r0": 4} and memory_links.count_relationships(
         rows, None
     ) == {"r0": 9}
     rows.run("update memories set twin_of = 1 where seq = 2")
-    assert memory_graph.count_nodes_and_edges(rows, [1])["tagged"] == 2 and memory_graph.count_relationships(
+    assert memory_links.count_nodes_and_edges(rows, [1])["tagged"] == 2 and memory_links.count_relationships(
         rows, None
     ) == {"r0": 4}
     rows.run("delete from memories")
     assert (
-        set(memory_graph.count_nodes_and_edges(rows, None).values()) == {0, 1}
-        and memory_graph.count_relationships(rows, None) == {}
+        set(memory_links.count_nodes_and_edges(rows, None).values()) == {0, 1}
+        and memory_links.count_relationships(rows, None) == {}
     )

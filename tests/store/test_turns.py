@@ -190,28 +190,28 @@ def test_when_the_transcript_has_gone_on_a_double_is_dropped_and_a_hook_only_tur
         believe(rows, given, "hook:e3")
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(0), after=provisional_turns.START, most=1000)[
+            provisional_turns.expired_provisional(rows, before=given.at(0), after=provisional_turns.START, limit=1000)[
                 0
             ],
         ) == (0, 0), "it is too early"
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
-                0
-            ],
+            provisional_turns.expired_provisional(
+                rows, before=given.at(500), after=provisional_turns.START, limit=1000
+            )[0],
         ) == (1, 0), "the transcript has not gone on"
         line(rows, given, "l9", "later", second=100)
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
-                0
-            ],
+            provisional_turns.expired_provisional(
+                rows, before=given.at(500), after=provisional_turns.START, limit=1000
+            )[0],
         ) == (0, 1)
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
-                0
-            ],
+            provisional_turns.expired_provisional(
+                rows, before=given.at(500), after=provisional_turns.START, limit=1000
+            )[0],
         ) == (0, 0)
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "hook:e3", "l9"]
         assert activity.counts(rows)["hook_only"] == 1
@@ -229,16 +229,16 @@ def test_the_wait_ends_with_the_session_too(store: Store, given: Given) -> None:
         hook(rows, given, "e1", "only here")
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
-                0
-            ],
+            provisional_turns.expired_provisional(
+                rows, before=given.at(500), after=provisional_turns.START, limit=1000
+            )[0],
         ) == (0, 0)
         events.record_event(rows, given.event("e2", name="session_end", second=9), text_hash="", payload_hash="e2")
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
-                0
-            ],
+            provisional_turns.expired_provisional(
+                rows, before=given.at(500), after=provisional_turns.START, limit=1000
+            )[0],
         ) == (0, 1)
         assert line(rows, given, "l1", "only here") and texts(rows) == [("l1", "only here")]
 
@@ -253,9 +253,9 @@ def test_an_answer_that_stands_in_several_lines_is_no_turn_of_its_own(store: Sto
         believe(rows, given, "hook:e1")
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
-                0
-            ],
+            provisional_turns.expired_provisional(
+                rows, before=given.at(500), after=provisional_turns.START, limit=1000
+            )[0],
         ) == (1, 0)
         assert texts(rows) == [("l1", "First this."), ("l2", "Then that.")]
         assert dangling(rows) == []
@@ -356,9 +356,9 @@ def test_what_was_said_twice_and_is_in_the_transcript_once_is_no_double(store: S
         line(rows, given, "l2", "later", second=100)
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
-                0
-            ],
+            provisional_turns.expired_provisional(
+                rows, before=given.at(500), after=provisional_turns.START, limit=1000
+            )[0],
         ) == (0, 1)
         assert texts(rows) == [("l1", "Ship it."), ("hook:e2", "ship it"), ("l2", "later")]
         assert activity.counts(rows)["hook_only"] == 1
@@ -373,9 +373,9 @@ def test_an_answer_is_no_double_of_a_prompt_of_the_same_words(store: Store, give
         line(rows, given, "l2", "later", second=100)
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
-                0
-            ],
+            provisional_turns.expired_provisional(
+                rows, before=given.at(500), after=provisional_turns.START, limit=1000
+            )[0],
         ) == (0, 1)
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "hook:e1", "l2"]
 
@@ -391,9 +391,9 @@ def test_a_double_whose_line_is_stored_under_a_fork_is_known_as_one(store: Store
         hook(rows, given, "e1", "yes")
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
-                0
-            ],
+            provisional_turns.expired_provisional(
+                rows, before=given.at(500), after=provisional_turns.START, limit=1000
+            )[0],
         ) == (1, 0)
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "l2"]
 
@@ -408,9 +408,9 @@ def test_a_line_that_comes_when_nobody_waits_any_more_still_replaces_the_hook_on
         line(rows, given, "l2", "later", second=100)
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
-                0
-            ],
+            provisional_turns.expired_provisional(
+                rows, before=given.at(500), after=provisional_turns.START, limit=1000
+            )[0],
         ) == (0, 1)
         assert line(rows, given, "l1", "use tabs")
         assert sorted(uuid for uuid, _ in texts(rows)) == ["l1", "l2"]
@@ -512,9 +512,9 @@ def test_a_deleted_turns_row_key_is_never_given_again(store: Store, given: Given
         believe(rows, given, "hook:e2")
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
-                0
-            ],
+            provisional_turns.expired_provisional(
+                rows, before=given.at(500), after=provisional_turns.START, limit=1000
+            )[0],
         ) == (1, 0)
         line(rows, given, "l3", "newest", second=101)
         model = vectors.ensure_model(rows, "m", DIM, now="")
