@@ -93,9 +93,10 @@ def decode_permitted(
 
 
 def find_begin_time(event_id: str, at: str) -> str:
-    """Returns when the hook that reports an event began, by the event's id; `at` if the id holds no plausible time.
+    """Returns when the hook that reports an event began, by the event's id.
 
-    A hook that spools its event has waited for an answer: a later hook's event may already be stored.
+    Returns `at` if the id contains no plausible time. A hook that spools its event has waited for an answer: a later
+    hook's event may already be stored.
     """
     if _TIMED_ID.fullmatch(event_id) is None:
         return at

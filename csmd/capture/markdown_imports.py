@@ -21,7 +21,7 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def parse_imports(text: str) -> tuple[str, list[str]]:
-    """Returns (The text without comments, the imported paths in order, each once, without `#fragment`).
+    """Returns the text without comments, and the imported paths in order, each once, without `#fragment`.
 
     If a text has comments, link definitions are removed with them, as the assistant does.
     """

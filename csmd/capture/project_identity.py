@@ -266,7 +266,7 @@ def _fold(name: str) -> str:
 
 
 def _find_repository(path: str, disk: Disk) -> _Repository | None:
-    """Returns the repository that contains `place`."""
+    """Returns the repository that contains a path, or None."""
     for candidate in _list_ancestors(path):
         inside = candidate.rstrip("/")
         marker = f"{inside}/.git"

@@ -76,7 +76,7 @@ class TurnFilter:
         return reading.filter_turns(lambda _: not next(flags)) if left_out else reading, left_out
 
     def _is_title_out(self, turn_count: int, out: list[bool], pauses: Pauses) -> bool:
-        """Whether a title is left out with the turn before it, after `place` turns of the piece."""
+        """Whether a title is dropped with the turn before it, after `turn_count` turns of the piece."""
         if turn_count:
             return out[turn_count - 1]
         if self._is_last_out is not None:

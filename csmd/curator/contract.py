@@ -43,7 +43,7 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str:
-        """`assistant`, `ollama` or `openai`."""
+        """The provider: assistant, ollama or openai."""
 
     @property
     def model(self) -> str:

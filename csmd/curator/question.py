@@ -23,8 +23,8 @@ ANSWER_TOKENS = 1_000
 STANDING_TOKENS = 500
 #: Most characters of a digest.
 DIGEST_CHARS = 900
-#: Most characters of a candidate, of the words that it answers, and of its scene.
 CANDIDATE_CHARS = 500
+#: The words that a candidate answers.
 BEFORE_CHARS = 160
 SCENE_CHARS = 120
 #: The label of the line with the session's digest.

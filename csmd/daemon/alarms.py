@@ -176,7 +176,7 @@ def find_folder(path: str, folders: Iterable[str]) -> str:
 
 
 class Alarms:
-    """Owns the raised alarms; the background thread calls `step`, any thread `active`."""
+    """Owns the raised alarms; the background thread calls `step`, any thread `list_active`."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

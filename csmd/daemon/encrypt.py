@@ -50,11 +50,14 @@ def prepare(config: Config, location: str) -> dict[str, Any]:
     return {"place": location, "digest": record.digest, "recovery_key": keys.format_key(key), "damaged": damaged}
 
 
-def switch(config: Config, record_if_new: keys.EncryptionRecord | None) -> dict[str, Any]:
-    """Encrypts the database and every copy with the key of `chosen`, or of the home's record; None decrypts them."""
-    paths, is_encrypting = config.paths, record_if_new is not None
+def switch(config: Config, default: keys.EncryptionRecord | None) -> dict[str, Any]:
+    """Encrypts the database and every copy, or decrypts them if `default` is None.
+
+    The key is that of the home's record, or of `default` if the home has none.
+    """
+    paths, is_encrypting = config.paths, default is not None
     with open_work_directory(config) as work_directory:
-        record = keys.read_record(paths.home) or record_if_new
+        record = keys.read_record(paths.home) or default
         if record is None:
             return {"state": "off", "converted": [], "removed": [], "left": []}
         cipher.require_cipher()

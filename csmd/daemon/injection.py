@@ -208,7 +208,7 @@ def _make_receipt_ids(event: Event) -> tuple[str, str]:
 class Rehearsal:
     """Repeats a project's latest searches, so that the next prompt finds the database's pages in memory.
 
-    `expect` is for any thread, `step` for the background thread, which never waits; `done` is called on the reader's
+    `expect_prompt` is for any thread, `step` for the background thread, which never waits; `done` is called on the reader's
     thread when the next search may begin.
     """
 

@@ -38,7 +38,7 @@ def find_provider(context: Context, name: str = "") -> ProcessProvider | None:
 
 
 def explain_not_now(context: Context) -> str:
-    """Returns why no provider may be asked unprompted now: active sessions, or battery power; "" if it may."""
+    """Returns why no provider may be asked unprompted now, or "": active sessions, or battery power."""
     if machine.on_mains() is False:
         return "on battery"
     return "a session is at work" if context.calm_s() < QUIET_S["model"] else ""

@@ -46,7 +46,8 @@ SWITCH_INTERVAL_S = 0.0002
 DIRECTORY_CHECK_S = 60.0
 #: First and longest rest between two requests for a key that is not available. The times of a key are less than a service
 #: manager's patience.
-MIN_KEY_RETRY_S, MAX_KEY_RETRY_S = 1.0, 15.0
+MIN_KEY_RETRY_S = 1.0
+MAX_KEY_RETRY_S = 15.0
 #: One request for the key; the keyring may ask a person.
 KEY_TIMEOUT_S = 40.0
 KEY_POLL_S = 0.2

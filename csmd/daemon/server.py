@@ -196,6 +196,7 @@ class Server(threading.Thread):
         self._pipe.wake()
 
     def run(self) -> None:
+        """Serves requests until `stop`."""
         try:
             with zmq.Context() as ctx, ctx.socket(zmq.ROUTER) as router:
                 self._serve(router)

@@ -77,7 +77,7 @@ def _parse_sessions(body: str) -> list[dict[str, Any]]:
 #: Days until a day's file moves to the archive; a session that ended earlier gets no file.
 KEEP_DAYS = 30
 _NAME = re.compile(r"\d{4}-\d\d-\d\d\.(?:md|yaml)")
-#: Stands for a byte that is not UTF-8: the journal holds text only.
+#: A byte that is not UTF-8: the journal stores text only.
 _NO_TEXT = re.compile("[\ud800-\udfff]")
 _PART_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -241,12 +241,12 @@ def _find_part(text: str, style: Style, session_id: str) -> re.Match[str] | None
 # --- updating the files
 
 STAGE = "daily"
-#: Most sessions written, and looked at, in one step.
+#: Most sessions that one step writes.
 WRITE_BATCH = 20
+#: Most sessions that one step checks.
 LOOK_BATCH = 400
 #: Most live sessions that have a file.
 MAX_LIVE = 50
-#: Folders below the memory directory.
 DAILY_FOLDER = "daily"
 LIVE_FOLDER = "sessions"
 ARCHIVE_FOLDER = "archive"

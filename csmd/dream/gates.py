@@ -98,7 +98,10 @@ class Verdict:
 
 
 def find_session_start(now: datetime, last_at: str, every_h: int) -> str:
-    """Returns the time from which sessions count: the last dream, "" for never, or `every_h` ago if it is in the future."""
+    """Returns the time from which sessions count: the last dream, or "" for never.
+
+    If the last dream is in the future, because the clock was set back, it is `every_h` ago.
+    """
     if last_at and datetime.fromisoformat(last_at) - now > MAX_CLOCK_SKEW:
         return (now - timedelta(hours=every_h)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     return last_at

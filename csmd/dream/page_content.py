@@ -38,8 +38,9 @@ MIN_CONFIDENCE = review_answers.MIN_UNREVIEWED_CONFIDENCE
 MIN_CONTAINED_WORDS = 5
 #: Least share of a line's words, with all its numbers, in a line that contains it.
 MIN_CONTAINED_SHARE = 0.8
-#: Fewest words, and least share of common words, of two statements of one session that are shown as one line.
+#: Fewest words of two statements of one session that are shown as one line.
 MIN_RETOLD_WORDS = 12
+#: Least share of common words of two such statements.
 MIN_RETOLD_SHARE = 0.6
 #: Most characters of a symptom.
 MAX_SYMPTOM_CHARACTERS = 160
@@ -256,7 +257,7 @@ def build_sections(
     usable = list(filter(may_show, considered))
     quotes = ((memory.project_seq, quote) for memory in usable for quote in _QUOTED.findall(memory.scene))
     quoted = {(project, tokens.normalise(quote)) for project, quote in quotes}
-    by_heading_chosen: dict[str, list[Memory]] = defaultdict(list)
+    shown_by_heading: dict[str, list[Memory]] = defaultdict(list)
     by_project: dict[int, list[Memory]] = defaultdict(list)
 
     def is_shown_elsewhere(memory: Memory) -> bool:
@@ -267,7 +268,7 @@ def build_sections(
         return any(_is_repeated(memory, other) for other in by_project[memory.project_seq])
 
     for memory in sorted(usable, key=lambda memory: (not memory.pinned, memory.is_edited)):  # else the surest first
-        section = by_heading_chosen[heading_for(memory)]
+        section = shown_by_heading[heading_for(memory)]
         if lines and len(section) < MAX_SECTION_LINES and not is_shown_elsewhere(memory):
             section.append(memory)
             by_project[memory.project_seq].append(memory)
@@ -275,7 +276,7 @@ def build_sections(
     sections = []
     for heading in filter(total.__getitem__, order):
         section_memories = sorted(
-            by_heading_chosen[heading], key=lambda item: (item.pinned, item.confirmed_at, item.id), reverse=True
+            shown_by_heading[heading], key=lambda item: (item.pinned, item.confirmed_at, item.id), reverse=True
         )
         items = tuple(build_item(memory, annotations) for memory in section_memories)
         sections.append(Section(heading=heading, items=items, more=total[heading] - len(items)))

@@ -257,9 +257,9 @@ def read_edits(store: Store, directory: Path, *, now: str, key: bytes, pauses: P
     differing = [path for path, page in pages.items() if _is_edited(page, directory)]
     if not differing:
         return 0
-    stored_pages_read = {path: page.base for path, page in pages.items() if page.row.text or page.row.also}
+    stored_versions = {path: page.base for path, page in pages.items() if page.row.text or page.row.also}
     present = {path: page.base if page.problem else page.new for path, page in pages.items()}
-    edits = find_edits(stored_pages_read, present)
+    edits = find_edits(stored_versions, present)
     total = 0
     for path in differing:
         if not _is_intended(store, directory, pages[path], edits[path], today=now[:10]):

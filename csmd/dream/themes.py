@@ -19,11 +19,13 @@ MIN_PROJECT_MEMORIES = 10
 MIN_UNLISTED = 5
 #: A theme with fewer memories loses its page, a one-project theme also with fewer that are on no other page.
 MIN_KEPT_MEMORIES = 2
-#: Two themes are merged if they share this part of all their memories, or of the smaller one's.
+#: Two themes are merged if they share this part of all their memories.
 MIN_OVERLAP = 0.5
+#: Two themes are merged if they share this part of the smaller one's memories.
 MIN_CONTAINED = 0.8
-#: Merged themes stay merged down to these shares.
+#: Merged themes stay merged down to this MIN_OVERLAP.
 MIN_KEPT_OVERLAP = 0.35
+#: Merged themes stay merged down to this MIN_CONTAINED.
 MIN_KEPT_CONTAINED = 0.6
 #: A theme with more memories is split by another topic that has at least MIN_PROJECT_MEMORIES of them.
 MAX_MEMORIES = 40

@@ -28,7 +28,7 @@ LINK_KINDS = {name: rule.kind for name, rule in session_links.RULES.items()}
 
 
 class _Evaluation(NamedTuple):
-    """(session, its endings, time) of each new session; (session, its links) of those and of all later ones."""
+    """The endings of new sessions, and the links of those and of all later ones, by row key of the session."""
 
     endings: list[tuple[int, list[WorkEnding], str]]
     links: list[tuple[int, list[Link]]]
@@ -109,7 +109,7 @@ def _shift_day(at: str, days: int) -> str:
 
 
 def _update_warnings(store: Store, now: str) -> int:
-    """Queues a warning for each kind of work that ends worse and settles outdated ones; returns 1 if it looked, or 0."""
+    """Queues a warning for each kind of work that ends worse, and settles outdated ones; returns 1, or 0 if none is due."""
     if not store.read(lambda rows: cursors.read_cursor(rows, SELF_STAGE, RECOUNT_SUBJECT)):
         return 0
     drifts = store.read(_find_drifts)

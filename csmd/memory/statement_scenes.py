@@ -118,8 +118,8 @@ def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, k
 
 def _read_changes(rows: Rows, session_seq: int, *, until_ordinal: int) -> tuple[list[Change], bool]:
     """Reads a session's last file changes, in order; returns them and whether they are complete and readable."""
-    limits = {"limit": MAX_EDITS, "characters": MAX_CALL_CHARACTERS}
-    calls = memory_scenes.file_changes_of(rows, session_seq, until=until_ordinal, **limits)
+    until, characters = until_ordinal, MAX_CALL_CHARACTERS
+    calls = memory_scenes.file_changes_of(rows, session_seq, until=until, limit=MAX_EDITS, characters=characters)
     _, roots = memory_scenes.scene_directories(rows, session_seq)
     paths = [(call, read_file_path(call.input_start)) for call in calls]
     is_complete = len(calls) < MAX_EDITS and all(path for _, path in paths)

@@ -18,8 +18,9 @@ from csmd.text import display, tokens
 MAX_TAGS = 3
 #: Fewest memories of a project that is tagged: in fewer, common words are chance.
 MIN_TAGGABLE = 5
-#: Fewest memories and sessions of a topic.
+#: Fewest memories of a topic.
 MIN_MEMORIES = 2
+#: Fewest sessions with a topic.
 MIN_SESSIONS = 2
 #: Greatest share of the memories with one topic.
 MAX_SHARE = 0.2

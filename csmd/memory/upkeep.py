@@ -122,7 +122,7 @@ def _still_applies(rows: Rows, candidate: Candidate) -> bool:
         return True  # only a person decides which of the two is current
     if candidate.kind in PAIR_KINDS:
         return duplicates.compare(existing[0], existing[1]) is not None
-    return _has_defect(rows, existing[0], candidate.kind)
+    return candidate.kind in {finding.kind for finding in _find_defects(rows, existing[:1])}
 
 
 # --- defects of single memories
@@ -141,10 +141,6 @@ def _find_defects(rows: Rows, checked: Sequence[Memory]) -> list[Finding]:
     }
     pairs = ((kind, memory_id) for kind, ids in defective_ids.items() for memory_id in ids)
     return [_to_finding(kind, by_id[memory_id]) for kind, memory_id in pairs if memory_id in by_id]
-
-
-def _has_defect(rows: Rows, memory: Memory, kind: CandidateKind) -> bool:
-    return kind in {finding.kind for finding in _find_defects(rows, [memory])}
 
 
 def _to_finding(kind: CandidateKind, memory: Memory) -> Finding:
@@ -257,7 +253,7 @@ def apply(
 ) -> tuple[list[Finding], list[Finding]]:
     """Repairs findings in the caller's transaction; returns (repaired, skipped because they no longer apply).
 
-    With `as_said` a person has said that the memories say the same: they need not look alike. An assistant cannot merge
+    With `by_person` a person has said that the memories say the same: they need not look alike. An assistant cannot merge
     or archive a memory that a person is asked about.
     """
     repaired: list[Finding] = []
@@ -287,7 +283,7 @@ def _revalidate(rows: Rows, finding: Finding, *, key: bytes, by_person: bool) ->
     if [new.version for new in current] == [old.version for old in finding.memories]:
         return updated
     if into is None:
-        applies = _has_defect(rows, memory, finding.kind)
+        applies = finding.kind in {defect.kind for defect in _find_defects(rows, [memory])}
     else:
         applies = by_person or duplicates.compare(memory, into) is not None
     return updated if applies else None
