@@ -38,7 +38,7 @@ BACKENDS_OWN = {
 OWN_FUNCTIONS: dict[str, set[str]] = {
     "passages.py": {"_index_turn", "rebuild_index", "find_index_problems"},
     "vectors.py": {
-        "create_vector_tables", "insert_vector", "delete_vector", "_read_vector", "reset_vectors", "vector_hits", "distances",
+        "create_vector_tables", "insert_vector", "delete_vector", "_read_vector", "reset_vectors", "find_vector_hits", "compute_distances",
         "_find_problems",
     },
 }  # fmt: skip
@@ -97,8 +97,8 @@ PLACEHOLDERS = {
     "_ENDINGS": "select s.seq from sessions s join projects p on p.seq = s.project_seq where s.parent = '' ",
     "_BELOW": "project_seq = :scope",
     "_SAME": "project_seq = :project_seq and kind = :kind and fingerprint = :fingerprint",
-    "_outside_context('f')": "f.at < :since and f.seq <> :session",
-    "_outside_context('x')": "x.at < :since and x.seq <> :session",
+    "_outside_context_sql('f')": "f.at < :since and f.seq <> :session",
+    "_outside_context_sql('x')": "x.at < :since and x.seq <> :session",
     "CONTEXT_STARTS": "('startup', 'clear')",
     "kinds": "('memory', 'near')",
     "IS_LISTED": "in (:listed)",  # which csmd.team.postgres says otherwise
@@ -140,8 +140,8 @@ PLACEHOLDERS = {
     "_LISTED": "select t.seq, t.text from turns t where t.session_seq = :session and t.seq > :after",
     "called('t')": "t.kind = 'tool_call'",
     "called('c')": "c.kind = 'tool_call'",
-    "_quoted(tools)": "'Bash', 'Edit'",
-    "_quoted(kinds)": "'user'",
+    "_quote_names(tools)": "'Bash', 'Edit'",
+    "_quote_names(kinds)": "'user'",
     "names": ":id0, :id1",
     "uuid_names": ":uuid0, :uuid1",
     "ident_names": ":ident0, :ident1",

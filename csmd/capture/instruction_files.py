@@ -96,7 +96,7 @@ def refresh_instructions(store: Store, seq: int, root: str, user: User, *, now: 
     watched |= {f"{place.start}{below}" for below in ("", "/.claude", "/.claude/rules")}
     watched |= {f"{config}/rules" for config in place.user.configs} | {folder for _, folder in user.others}
     changed, hashes = 0, [(row.path, row.text_hash, row.hosts) for row in stored_rows]
-    if store.read(lambda reading: instruction_rows.instruction_hashes(reading, seq)) != hashes:
+    if store.read(lambda reading: instruction_rows.list_instruction_hashes(reading, seq)) != hashes:
         changed = store.write(lambda writing: instruction_rows.replace_instructions(writing, seq, stored_rows, now=now))
     return changed, watched, stamped_paths | watched
 
@@ -130,5 +130,5 @@ def find_project(store: Store, directory: str) -> tuple[int, str] | None:
     Ignores merges: each merged directory keeps its own instruction files.
     """
     project = project_identity.identify_directory(directory)
-    seq = store.read(lambda rows: projects.identified_row(rows, project))
+    seq = store.read(lambda rows: projects.find_identified_row(rows, project))
     return None if seq is None else (seq, project.root)

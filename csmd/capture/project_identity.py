@@ -388,7 +388,7 @@ def _find_row(rows: Rows, project: Project) -> int | None:
     recognised = projects.recognise(rows, add_marks(project))
     if recognised is None:
         return None
-    return projects.seq_of(rows, replace(project, key=projects.key_of(rows, recognised[0])))
+    return projects.seq_of(rows, replace(project, key=projects.read_key(rows, recognised[0])))
 
 
 def find_scopes(rows: Rows, cwd: str, *, start: str = "") -> list[int]:
@@ -409,13 +409,15 @@ def find_lens(rows: Rows, cwd: str) -> int:
     """
     seq, workspace = _find_home(rows, cwd, "")
     path = identify_directory(cwd).place if seq is None else workspaces.root_of(rows, seq)
-    return workspace or projects.lens_around(rows, path)
+    return workspace or projects.find_lens_around(rows, path)
 
 
 def _find_home(rows: Rows, cwd: str, start: str) -> tuple[int | None, int]:
     project = identify_directory(cwd, start=start)
     seq = _find_row(rows, project)
-    return seq, projects.workspace_around(rows, project.place) if seq is None else projects.everywhere_of(rows, seq)
+    return seq, projects.find_workspace_around(rows, project.place) if seq is None else projects.everywhere_of(
+        rows, seq
+    )
 
 
 def find_lost_worktrees(pairs: Iterable[tuple[str, str]]) -> list[tuple[Project, Project]]:

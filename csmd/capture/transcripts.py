@@ -137,7 +137,7 @@ class Sink:
     def _write_turn(self, rows: Rows, turn: Turn, marks: Marks, now: str) -> bool:
         key = self.store.hash_key
         if turn.answers:
-            tools = sessions.tools_called(rows, turn.answers)
+            tools = sessions.list_tools_called(rows, turn.answers)
             if not self.adapter.may_answer(tools, turn.is_pick):
                 return False
         _note_tampered(rows, turn, key)
@@ -215,7 +215,7 @@ def read_transcript(store: Store, path: Path, options: ReadOptions) -> ReadRepor
         name = tombstones.cursor_name(rows, storable_path(str(path)), key=store.hash_key)
         redacted = redact(wire.clean(str(path)), Counter())
         source, _ = remove_purged(redacted, tombstones.purged_marks(rows, store.hash_key))
-        return name, cursors.file_state(rows, name), source
+        return name, cursors.find_file_state(rows, name), source
 
     name, cursor, source = store.read(read_cursor)
     with contextlib.ExitStack() as opened_files:

@@ -38,7 +38,7 @@ class Sources(NamedTuple):
 def find_sources(rows: Rows, turn: CutTurn, *, key: bytes) -> Sources:
     """Returns the sources of a turn's whole text; `key` is the store's."""
     return Sources(
-        sessions.transcripts_with(rows, turn.seq), tombstones.purged_marks(rows, key),
+        sessions.list_transcripts_with(rows, turn.seq), tombstones.purged_marks(rows, key),
         tombstones.secrets_of(rows, [turn.session_id], key),
     )  # fmt: skip
 

@@ -167,9 +167,9 @@ def read_candidates(rows: Rows, ended: EndedSession) -> list[Candidate]:
 
     An assistant's sentence that asks to remember something is left out, because it could instruct the model.
     """
-    prompts = curations.prompts(rows, ended)
+    prompts = curations.list_prompts(rows, ended)
     before_of = {prompt.uuid: _last_sentence(prompt.before) for prompt in prompts}
-    stated = curations.stated_memories(rows, ended)
+    stated = curations.list_stated_memories(rows, ended)
     memory_of = memories.by_seqs(rows, [seq for _, seq, _ in stated])
     candidates: list[Candidate] = []
     for ordinal, seq, uuid in stated:
@@ -333,7 +333,7 @@ def _may_end(by: Authority, old: Memory) -> bool:
 
 def _still_exists(rows: Rows, candidate: Candidate) -> bool:
     """Whether a candidate's turn, with its words, or its memory still exists."""
-    text = turns.text_of(rows, candidate.uuid)
+    text = turns.read_text(rows, candidate.uuid)
     if candidate.memory_id:
         return _as_asked(rows, candidate) is not None and bool(text)
     return candidate.text in display.squeeze(text)
@@ -441,7 +441,7 @@ def _replace(rows: Rows, standing: Standing, new: Memory, record: Record) -> int
     if old is None or not old.is_alive or old.id == new.id or new.superseded_by:
         return 0
     at = belief_changes.last_stated_at(rows, new)
-    if belief_changes.last_stated_at(rows, old) >= at or new.id in belief_changes.refused_successors(rows, old.id):
+    if belief_changes.last_stated_at(rows, old) >= at or new.id in belief_changes.list_refused_successors(rows, old.id):
         return 0
     may = _may_end(new.authority, old)
     asks = confidence.explain_refusal(pinned=old.pinned)

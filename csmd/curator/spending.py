@@ -79,7 +79,7 @@ def _reserve(rows: Rows, provider: Provider, question: Question, *, now: str, se
         raise ProviderFailed(cast("Reason", last.failure), what, hint="csmd provider test")
     estimated, spent = estimate(provider.name, question), ledger.tokens_spent_on(rows, now[:10])
     # The counts of this model's server say how far off the estimate may be.
-    tokens = math.ceil(estimated * ledger.underestimate_factor(rows, provider.name, provider.model))
+    tokens = math.ceil(estimated * ledger.compute_underestimate_factor(rows, provider.name, provider.model))
     cap = settings.curator_daily_tokens
     if spent + tokens + question.most_tokens > cap:
         what = f"{spent:,} of {cap:,} tokens are spent today, and this takes {tokens + question.most_tokens:,} at most"

@@ -228,14 +228,14 @@ class Alarms:
         # The daemon's age is measured by the monotonic clock, which cannot be set.
         began = max(to_iso(now - timedelta(seconds=uptime_s)), installed)
 
-        unreported = store.read(events.unreported_sessions)
+        unreported = store.read(events.list_unreported_sessions)
         live = store.read(
-            lambda rows: events.sessions_without_events(
+            lambda rows: events.list_sessions_without_events(
                 rows, began=began, lively=to_iso(now - timedelta(seconds=LIVE_S)),
                 answered=to_iso(now - timedelta(seconds=ANSWER_SETTLE_S)), now=to_iso(now),
             )
         )  # fmt: skip
-        latest = store.read(lambda rows: events.latest_events(rows, CLAUDE.host)) if live or unreported else []
+        latest = store.read(lambda rows: events.list_latest_events(rows, CLAUDE.host)) if live or unreported else []
         judged = folders if live or unreported else []
         states = {folder: CLAUDE.hooks_state(Path(folder), paths.home, read_settings) for folder in judged}
         reported = [(key, at, find_folder(path, folders)) for key, at, path in latest]

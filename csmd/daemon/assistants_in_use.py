@@ -144,7 +144,7 @@ def _is_config_dir(folder: Path) -> bool:
 
 def list_versions_in_use(rows: Rows) -> dict[str, str]:
     """Returns the versions in use, and when each wrote its last line."""
-    return client_versions.versions_since(rows, to_iso(datetime.now(UTC) - timedelta(days=IN_USE_DAYS)))
+    return client_versions.list_versions_since(rows, to_iso(datetime.now(UTC) - timedelta(days=IN_USE_DAYS)))
 
 
 def find_outdated_versions(config: Config, versions: Iterable[str]) -> list[str]:

@@ -348,15 +348,15 @@ class Dreaming:
         last, undone = dreams.find_latest(rows), dreams.find_latest(rows, state="undone")
         latest = next(iter(dreams.list_dreams(rows, limit=1)), None)
         last_at, tier_max = last.begun_at if last else "", self._context.config.settings.dream_tier_max
-        crowded = dreams.crowded_tiers(rows, limit=tier_max) if tier_max else []
+        crowded = dreams.list_crowded_tiers(rows, limit=tier_max) if tier_max else []
         return GateFacts(
             now=self._now(), last_at=last_at,
             failed_at=latest.ended_at if latest and latest.state == "failed" else "",
-            waiting_at=dreams.waiting_since(rows, after=last_at, now=self.now()),
+            waiting_at=dreams.find_waiting_since(rows, after=last_at, now=self.now()),
             # Unless a later dream succeeded.
             undone_at=undone.undone_at if undone and last_at <= undone.undone_at else "",
-            first_at=dreams.first_session(rows), last_turn=dreams.last_turn(rows),
-            sessions=dreams.sessions_since(rows, self._count_from(last_at)),
+            first_at=dreams.find_first_session_time(rows), last_turn=dreams.find_last_turn_time(rows),
+            sessions=dreams.count_sessions_since(rows, self._count_from(last_at)),
             crowded=tuple(f"{number:,} {tier} memories in {name}" for name, tier, number in crowded),
         )  # fmt: skip
 

@@ -126,7 +126,7 @@ def describe_encryption(config: Config) -> dict[str, Any]:
     is_on = record is not None and record.encrypts_new_files and not plain
     is_off = record is None and len(plain) == len(databases)
     return {
-        "cipher": cipher.cipher_library(), "state": "on" if is_on else "off" if is_off else "unfinished",
+        "cipher": cipher.read_cipher_version(), "state": "on" if is_on else "off" if is_off else "unfinished",
         "place": record.location if record else "", "key_missing": key_missing, "hint": hint, "plain": plain,
         "encrypted": [str(path) for path in databases if str(path) not in plain],
     }  # fmt: skip

@@ -58,7 +58,7 @@ def make_backup(
     database = context.config.paths.database
     if target is not None and is_there(target):
         raise StoreError(f"{target} exists already", hint="choose another file")
-    path = target or backup.backup_path(database, now=now_iso())
+    path = target or backup.make_backup_path(database, now=now_iso())
     copy = backup.make_backup(database, path, stop=lambda: context.is_stopping, report_progress=report_progress)
     removed = 0 if target else backup.delete_old_backups(database, keep=context.config.settings.backup_keep)
     return {"path": str(copy.path), "bytes": copy.bytes, "counts": copy.counts, "removed": removed}
@@ -68,10 +68,10 @@ def _is_backup_due(context: Context, database: Path, hours: int) -> bool:
     """Whether the database has changed and the newest backup (without one, the database) is old enough."""
     newest = next(iter(backup.list_backups(database)), None)
     if newest is None:
-        since = context.store.read(activity.created_at)
+        since = context.store.read(activity.find_creation_time)
         made_at = datetime.fromisoformat(since) if since else datetime.now(UTC)
     else:
-        made_at = backup.time_in_name(newest) or datetime.fromtimestamp(0, UTC)
+        made_at = backup.parse_time_in_name(newest) or datetime.fromtimestamp(0, UTC)
         written = (database, database.with_name(f"{database.name}-wal"))
         if max(path.stat().st_mtime for path in written if is_there(path)) <= newest.stat().st_mtime:
             return False
@@ -104,7 +104,7 @@ def drop_expired(store: Store, settings: Settings, *, now: datetime) -> bool:
 
 def measure_room(rows: Rows, settings: Settings) -> text_retention.Room:
     """Measures the room that the database uses of its limit."""
-    return text_retention.room_used(rows, limit=settings.storage_max_mb * BYTES_PER_MB)
+    return text_retention.measure_room(rows, limit=settings.storage_max_mb * BYTES_PER_MB)
 
 
 def record_size(store: Store) -> None:

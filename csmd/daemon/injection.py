@@ -143,7 +143,7 @@ def _compose_start_brief(
     if own_brief is not None:
         max_tokens = min(max_tokens, (ANSWER_LIMIT_UNITS - display.count_utf16_units(own_brief.text)) // TOKEN_UNITS)
     if event.source == "compact":
-        model, used = session_context.last_context_size(rows, session)
+        model, used = session_context.read_last_context_size(rows, session)
         policy = compose.policy_after_compaction(used, ADAPTERS[event.host].window(model, used))
         max_tokens = int(max_tokens * policy.restored)
 
@@ -167,7 +167,7 @@ def _compose_start_brief(
 
 def _compose_prompt_brief(rows: Rows, context: Context, event: Event, places: list[int], left_s: float) -> Brief:
     settings, session = context.config.settings, event.session_id
-    model, used = session_context.context_size(rows, session)
+    model, used = session_context.read_context_size(rows, session)
     policy = compose.POLICY[compose.bracket_of(used, ADAPTERS[event.host].window(model, used))]
     max_tokens = int(settings.recall_max_tokens * policy.recall)
     recalled = prompt.recall(
@@ -268,9 +268,9 @@ def _read_latest_prompts(rows: Rows, project: int) -> tuple[int, list[str]]:
 
     With `project` 0 it is the latest session's project.
     """
-    if search.last_turn_seq(rows) < MIN_TURNS:
+    if search.find_last_turn_seq(rows) < MIN_TURNS:
         return project, []
-    project = project or sessions.latest_project(rows)
-    latest = search.user_turns_between(rows, "", "", projects=[project], limit=MAX_PROMPTS)
+    project = project or sessions.find_latest_project(rows)
+    latest = search.list_user_turns_between(rows, "", "", projects=[project], limit=MAX_PROMPTS)
     turns = search.turns_by_seq(rows, [seq for seq, _ in latest])
     return project, [turns[seq].text[:MAX_PROMPT_CHARACTERS] for seq, _ in latest if seq in turns]

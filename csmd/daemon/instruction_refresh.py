@@ -107,7 +107,7 @@ class InstructionRefresh:
     def sweep(self) -> int:
         """Reads the files of every project with a recent session; returns how many changed."""
         since = iso_before(RECENT_DAYS * 86_400)
-        recent = self._context.store.read(lambda rows: projects.projects_since(rows, since))[:MAX_PROJECTS]
+        recent = self._context.store.read(lambda rows: projects.list_projects_since(rows, since))[:MAX_PROJECTS]
         for project in self._projects.keys() - set(recent):
             del self._projects[project]
         total = sum(self._refresh(*project) for project in recent if not self._context.is_stopping)

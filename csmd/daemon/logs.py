@@ -118,7 +118,7 @@ class HourlyLog:
         if now < self._next_due_s:
             return False
         self._next_due_s = now + HOUR_S
-        counts = store.read(lambda rows: {**activity.counters(rows), **activity.counts(rows)})
+        counts = store.read(lambda rows: {**activity.read_counters(rows), **activity.counts(rows)})
         previous, self._counts = self._counts, counts
         since, self._since = self._since, f"{datetime.now(UTC).astimezone():%H:%M}"
         if previous is None:

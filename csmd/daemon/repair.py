@@ -134,8 +134,8 @@ def _replay_transcripts(
 ) -> dict[str, Any]:
     """Adds to a salvaged database what transcripts contain, and finishes it; returns its part of the report."""
     with closing(Store(new, now=now_iso())) as store:  # reopened, because its key has changed
-        last = store.read(search.last_turn_seq)
-        for seq, directory in store.read(recovery.nameless_projects):
+        last = store.read(search.find_last_turn_seq)
+        for seq, directory in store.read(recovery.list_nameless_projects):
             project = Places("").of(directory)
             store.write(partial(recovery.name_project, seq=seq, project=project))
         failed = _read_transcripts(config, store, salvage.transcripts, report_progress)
@@ -215,7 +215,7 @@ def restore(
     with open_work_directory(config) as work_directory:
         backup_path = backup.find_newest_sound(database) if source == "latest" else Path(source)
         if backup_path is None:
-            raise BadInput(f"no usable backup in {backup.backup_folder(database)}", hint="run `csmd repair`")
+            raise BadInput(f"no usable backup in {backup.get_backup_directory(database)}", hint="run `csmd repair`")
         if not backup_path.is_file():
             raise BadInput(f"{backup_path}: no such file", hint="run `csmd backup list`")
         report_progress("copying", 0, 0)

@@ -106,14 +106,14 @@ def _scan_database(
         if text_columns.PURGE_ACTIONS[table, column] in text_columns.PATH_ACTIONS:
             continue  # paths of transcripts are kept: a cursor needs them to find its file
         after = 0
-        next_part = partial(text_columns.texts_after, table=table, column=column, sessions=sessions)
+        next_part = partial(text_columns.read_texts_after, table=table, column=column, sessions=sessions)
         while part := store.read(partial(next_part, after=after)):
             after = part[-1][0]
             for seq, text in part:
                 redacted, kinds = redact(text)
                 if not kinds:
                     continue
-                row_id, session = store.read(partial(stored_secrets.place_of_secret, table=table, seq=seq))
+                row_id, session = store.read(partial(stored_secrets.find_secret_row, table=table, seq=seq))
                 where = {"table": table, "column": column, "id": row_id, "session": session}
                 secrets += [{**where, **asdict(secret)} for secret in stored_secrets.find_secrets(text, redact, key)]
                 if fix or table == "pages":
@@ -203,7 +203,7 @@ def remove_late_secrets(context: Context, _: Task) -> Work:
         cleaned, hits = remove_purged(text, marks, placeholder=redaction.KNOWN_AGAIN)
         return cleaned, {"known-again": hits} if hits else {}
 
-    keys = store.read(lambda rows: stored_secrets.session_keys(rows, late_sessions))
+    keys = store.read(lambda rows: stored_secrets.list_session_seqs(rows, late_sessions))
     fixed = (yield from _scan_database(context, redact, fix=True, sessions=keys))[1]
     refused: list[str] = []
     fixed += _change_files(context, redact, refused, ways=OWN_FILES, should_change=_make_own_file_test(context))

@@ -219,7 +219,7 @@ class Stages:
 
     @staticmethod
     def _active_sessions(rows: Rows) -> dict[int, int]:
-        return cursors.sessions_at_work(rows, quiet_before=iso_before(QUIET_S["stage"]))
+        return cursors.list_sessions_at_work(rows, quiet_before=iso_before(QUIET_S["stage"]))
 
     def pace(self, force: bool) -> cursors.Pace:
         """Returns the sessions that may be processed whole.
@@ -374,7 +374,7 @@ class Stages:
     def close_provisional(self) -> None:
         """Settles provisional turns that the transcript did not confirm in time, some in each sweep."""
         before = iso_before(PROVISIONAL_TIMEOUT_S)
-        find_expired = partial(provisional_turns.expired_provisional, before=before, limit=PROVISIONAL_BATCH)
+        find_expired = partial(provisional_turns.list_expired_provisional, before=before, limit=PROVISIONAL_BATCH)
         for _ in range(MAX_PROVISIONAL_BATCHES):
             expired, self._provisional = self.store.read(partial(find_expired, after=self._provisional))
             if expired:

@@ -91,7 +91,7 @@ def describe_transcripts(rows: Rows, on_disk: DiskState) -> dict[str, Any]:
     return {
         "days": usual_days, "by_directory": on_disk.days,
         "by_project": {root: number for root, number in on_disk.by_project.items() if number != usual_days},
-        "sessions": len(sessions.transcript_paths(rows)),
+        "sessions": len(sessions.list_transcript_paths(rows)),
         # Without a session that just started: the assistant writes its transcript a moment later.
         "gone": sessions.count_with_transcript(rows, on_disk.missing),
     }  # fmt: skip
@@ -106,10 +106,10 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
 
     `model` is the embedding model's identity.
     """
-    counters, elsewhere, path_read = activity.counters(rows), client_versions.list_other_directories(rows), [""]
-    counted = activity.totals_by_host(rows)
+    counters, elsewhere, path_read = activity.read_counters(rows), client_versions.list_other_directories(rows), [""]
+    counted = activity.list_totals_by_host(rows)
     roots = [root for _, root, *_ in activity.project_counts(rows)[:MAX_PROJECTS]]
-    paths, folders = sessions.transcript_paths(rows), [str(folder) for folder in config.assistant_dirs]
+    paths, folders = sessions.list_transcript_paths(rows), [str(folder) for folder in config.assistant_dirs]
     read_all = lambda: (  # noqa: E731
         read_disk(folders, roots, paths, path_read),
         assistants_in_use.find_unread_directories(elsewhere, config, path_read),
@@ -121,18 +121,18 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
     growth = estimate_growth(activity.list_sizes(rows), used=storage["used_bytes"], today=now.astimezone(UTC).date())
     return {
         "waiting": vectors.count_waiting(rows, vectors.find_model(rows, model)) if model else 0,
-        "counts": activity.tallied_counts(rows), "counters": counters,
-        "memories": _count_memories(activity.memories_by_gate_and_tier(rows)),
-        "corrected": speaker_reviews.corrected_speakers(rows, counters),
-        "not_english": is_mostly_not_english(turns.latest_prompts(rows, limit=MAX_PROMPTS)),
+        "counts": activity.read_tallies(rows), "counters": counters,
+        "memories": _count_memories(activity.count_by_gate_and_tier(rows)),
+        "corrected": speaker_reviews.count_corrected_speakers(rows, counters),
+        "not_english": is_mostly_not_english(turns.list_latest_prompts(rows, limit=MAX_PROMPTS)),
         "prompts": _prompts_json(*sessions.count_typed(rows, latest=MAX_PROMPT_SESSIONS)),
-        "last_event": activity.last_event_times(rows), "last_read": activity.last_read_at(rows),
+        "last_event": activity.list_last_event_times(rows), "last_read": activity.find_last_read_time(rows),
         "live": list_live_sessions(rows, since=to_iso(now - timedelta(seconds=LIVE_S)), limit=MAX_LIVE_SESSIONS),
         "projects": [
             {"root": root, "name": title, "sessions": number, "memories": count, "last": last}
             for _, root, title, number, count, last in activity.project_counts(rows)
         ],
-        "told": asdict(receipts.usage_since(rows, to_iso(now - WEEK))),
+        "told": asdict(receipts.sum_usage_since(rows, to_iso(now - WEEK))),
         "transcripts": describe_transcripts(rows, disk_state[0]) if disk_state else None,
         "storage": {**storage, "growth": growth}, "clients": clients, "hosts": disk_state[2] if disk_state else [],
         "pages": page_edits.report_pages(rows, config.paths.memory, key=key),
@@ -162,7 +162,7 @@ def describe_retention(rows: Rows, settings: Settings, counters: dict[str, int])
         "conversation_turns_dropped": counters.get(text_retention.DROPPED_TURNS_COUNTER, 0),
         "tool_outputs_dropped": counters.get(text_retention.DROPPED_COUNTER, 0),
         "tool_output_bytes_dropped": counters.get(text_retention.DROPPED_BYTES_COUNTER, 0),
-        "tokens_saved": compactions.tokens_saved(rows),
+        "tokens_saved": compactions.sum_tokens_saved(rows),
     }  # fmt: skip
 
 

@@ -107,7 +107,7 @@ class Tasks:
             self._commits = store.commits
             self._secrets = store.read(stored_secrets.found_secrets)
             self._late_secrets = store.read(stored_secrets.sessions_with_late_secrets)
-            scanned_rules = store.read(stored_secrets.rules_of_latest_scan)
+            scanned_rules = store.read(stored_secrets.read_rules_of_latest_scan)
             self._is_scanned = scanned_rules == tokens.keyed_hash(context.rules, store.hash_key)
             context.withholds = not self._is_scanned or self._secrets is not None
         secrets = self._secrets

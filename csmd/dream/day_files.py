@@ -309,12 +309,12 @@ def _remove_session_forgotten(
     rows: Rows, *, part: DayPart, contents: Mapping[Style, str], key: bytes
 ) -> dict[Style, str]:
     """Returns the files of a day without the forgotten sentences of one session."""
-    is_forgotten = stored_days.session_forgets(rows, part.id, key=key)
+    is_forgotten = stored_days.make_forgotten_test(rows, part.id, key=key)
     # The data have whole sentences that the text may have shortened.
     sessions = _parse_sessions(extract_part(contents[DATA], DATA, part.id)[1])
     values = [value for session in sessions for value in session.values()]
     sentences = chain.from_iterable(value if isinstance(value, list) else [value] for value in values)
-    texts = [*stored_days.digest_texts(rows, part.id), *(text for text in sentences if isinstance(text, str))]
+    texts = [*stored_days.list_digest_texts(rows, part.id), *(text for text in sentences if isinstance(text, str))]
     forgotten = list(filter(is_forgotten, texts))
     edits: dict[Style, Callable[[str], str]] = {
         MARKDOWN: partial(remove_from_markdown, is_forgotten=is_forgotten, forgotten=forgotten),
@@ -384,7 +384,7 @@ def archive_days(
 def _write_ended(store: Store, directory: Path, *, now: datetime, to_local: ToLocal) -> int:
     as_of = store.read(tombstones.forgetting_state)
     after = store.read(partial(cursors.read_cursor, stage=STAGE, subject="digests"))
-    endings = store.read(lambda rows: stored_days.endings_after(rows, after=after, limit=LOOK_BATCH))
+    endings = store.read(lambda rows: stored_days.list_endings_after(rows, after=after, limit=LOOK_BATCH))
     written: list[tuple[Ending, str]] = []
     is_waiting = False
     position = after
@@ -439,7 +439,7 @@ def _write_live(
     """Writes the files of live sessions (with `new` also new ones) and removes those of ended sessions."""
     quiet_since = datetime.fromisoformat(now) - timedelta(seconds=QUIET_S["day"])
     since = quiet_since.strftime("%Y-%m-%dT%H:%M:%S.%f")[:23] + "Z"
-    endings = store.read(lambda rows: stored_days.live_endings(rows, since=since, limit=MAX_LIVE))
+    endings = store.read(lambda rows: stored_days.list_live_endings(rows, since=since, limit=MAX_LIVE))
     forgettings, _ = store.read(tombstones.forgetting_state)
     changed = 0
     live: set[Path] = set()

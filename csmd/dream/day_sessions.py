@@ -49,18 +49,18 @@ def read_session(
     def is_of_day(at: str) -> bool:
         return day is None or (bool(at) and to_local(at).date() == day)
 
-    is_forgotten = stored_days.session_forgets(rows, ending.id, key=key)
+    is_forgotten = stored_days.make_forgotten_test(rows, ending.id, key=key)
     versions = digests.of_session(rows, ending.session_seq)
     digest = versions[-1] if versions else None
     items = _read_items(rows, ending, digest.seq, is_of_day) if digest else {}
     kinds = ("goal", "commit", "pull", "failing", "open")
     texts = {kind: tuple(text for text, _ in items.get(kind, ()) if not is_forgotten(text)) for kind in kinds}
-    stated = memories.stated_in_session(rows, ending.session_seq)
+    stated = memories.list_stated_in_session(rows, ending.session_seq)
     stated = [item for item in stated if visibility.is_injectable(item) and is_of_day(item.created_at)]
     gotchas = session_contents.list_gotchas(rows, ending.session_seq, limit=MAX_GOTCHAS)
     make_path = partial(project_facts.make_project_path, cwd=ending.cwd, root=ending.root)
     changes = [(make_path(text), number) for text, number in items.get("file", ())]
-    times = [to_local(at) for at in session_contents.turn_times(rows, ending.session_seq)]
+    times = [to_local(at) for at in session_contents.list_turn_times(rows, ending.session_seq)]
     closed = journal.list_closed(rows)
     return Session(
         id=ending.id, project=ending.project, began=to_local(ending.started_at), ended=to_local(ending.last_at),
@@ -88,7 +88,7 @@ def _read_items(
     Open ends belong to the day on which the session ended; the goal belongs to each day.
     """
     items: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    for kind, text, number, at in digests.dated_items(rows, digest_seq):
+    for kind, text, number, at in digests.list_dated_items(rows, digest_seq):
         if kind == "goal" or is_of_day(ending.last_at if kind in ("open", "failing") else at):
             items[kind].append((text, number))
     return items
@@ -109,20 +109,22 @@ def _read_deviations(
     deviations = [text for text, at in corrections if is_of_day(at) and not is_forgotten(text)]
     tools: dict[str, str] = {}
     rejections: Counter[str] = Counter()
-    for kind, tool, call, beginning, at in session_contents.tool_traffic(rows, session, characters=RESULT_CHARACTERS):
+    for kind, tool, call, beginning, at in session_contents.list_tool_traffic(
+        rows, session, characters=RESULT_CHARACTERS
+    ):
         if kind == "tool_call":
             tools[call] = tool
         elif tool_calls.classify_result(beginning) == "rejected" and is_of_day(at):
             rejections[tools.get(call) or "a tool"] += 1
     deviations += [f"rejected: {tool}, {amount(times, 'time')}" for tool, times in rejections.items()]
-    if rewound := sum(map(is_of_day, session_contents.rewound_prompts(rows, session))):
+    if rewound := sum(map(is_of_day, session_contents.list_rewound_prompts(rows, session))):
         deviations.append(f"rewound: {amount(rewound, 'prompt')}")
     return deviations
 
 
 def _read_modes(rows: Rows, session: int, to_local: ToLocal, is_of_day: Callable[[str], bool]) -> list[str]:
     """Returns each mode of a session with the local time of its first prompt."""
-    modes = groupby(session_contents.prompt_modes(rows, session), key=lambda row: row[1])
+    modes = groupby(session_contents.list_prompt_modes(rows, session), key=lambda row: row[1])
     changes = [next(prompts) for _, prompts in modes]
     return [f"{to_local(at):%Y-%m-%d %H:%M} {mode}" for at, mode in changes if is_of_day(at)]
 
@@ -138,7 +140,7 @@ def read_day(
     since, until = (f"{day + timedelta(days=days)}T00:00:00.000Z" for days in DAYS_AROUND)
     sessions_of: dict[int, list[Session]] = defaultdict(list)
     endings: dict[int, Ending] = {}
-    for ending in stored_days.endings_between(rows, since=since, until=until, projects=project_seqs):
+    for ending in stored_days.list_endings_between(rows, since=since, until=until, projects=project_seqs):
         is_of_day = to_local(ending.started_at).date() <= day <= to_local(ending.last_at).date()
         if is_of_day and not is_excluded(ending.root, ending.cwd):
             endings.setdefault(ending.project_seq, ending)

@@ -139,7 +139,7 @@ def undo_rows(store: Store, dream_id: str, *, home: Path, now: str, key: bytes) 
     """Restores the rows and marks which files are to be restored; returns the dreams, newest first."""
     undone = store.read(lambda rows: plan_undo(rows, dream_id))
     seqs = [dream.seq for dream in undone]
-    paths = store.read(lambda rows: journal.paths_written(rows, seqs))
+    paths = store.read(lambda rows: journal.list_paths_written(rows, seqs))
     texts = {path: read_text(home / path) for path in paths}
     for seq in seqs:
         keys = store.read(partial(journal.list_actions, dream=seq))[::-1]
@@ -158,7 +158,7 @@ def finish_undo(store: Store, *, home: Path, now: str) -> Generator[None, None, 
     history = store.read(lambda rows: dreams.list_dreams(rows, limit=dreams.NO_LIMIT))
     seqs = [dream.seq for dream in history if dream.state == "undoing"]
     if seqs:
-        for path in store.read(lambda rows: journal.paths_written(rows, seqs, undone_only=True)):
+        for path in store.read(lambda rows: journal.list_paths_written(rows, seqs, undone_only=True)):
             _restore_file(store, home, seqs, path, now=now)
             yield
         store.write(lambda rows: dreams.set_states(rows, seqs, "undone", now=now))
@@ -167,7 +167,7 @@ def finish_undo(store: Store, *, home: Path, now: str) -> Generator[None, None, 
 
 def _mark_files(rows: Rows, *, seqs: Sequence[int], path: str, content: str | None, now: str, key: bytes) -> None:
     """Marks which writes of a file are to be undone."""
-    chain, marks = journal.file_history(rows, seqs, path), tombstones.purged_marks(rows, key)
+    chain, marks = journal.list_file_history(rows, seqs, path), tombstones.purged_marks(rows, key)
     # Undoing these would bring back purged text.
     rewritten = [writing for writing in chain if marks and writing.before is not None]
     purged = [writing.seq for writing in rewritten if remove_purged(writing.before or "", marks)[1]]
@@ -178,7 +178,7 @@ def _mark_files(rows: Rows, *, seqs: Sequence[int], path: str, content: str | No
 
 def _undo_actions(rows: Rows, *, seqs: Sequence[int], now: str, key: bytes) -> None:
     for seq in seqs:
-        action = journal.change_set(rows, seq)
+        action = journal.read_change_set(rows, seq)
         if undo_action(rows, action, now=now, key=key):
             _record_undone(rows, action, now=now)
 
@@ -200,11 +200,11 @@ def _record_undone(rows: Rows, action: ChangeSet, *, now: str) -> None:
 
 
 def _restore_file(store: Store, home: Path, seqs: Sequence[int], path: str, *, now: str) -> None:
-    chain = store.read(lambda rows: journal.file_history(rows, seqs, path, undone_only=True))
+    chain = store.read(lambda rows: journal.list_file_history(rows, seqs, path, undone_only=True))
     before, content = chain[0].before, read_text(home / path)
     # Lines that were forgotten since are left out.
     restored = before and store.read(
-        lambda rows: stored_pages.without_forgotten(rows, before, path=path, key=store.hash_key)[0]
+        lambda rows: stored_pages.remove_forgotten(rows, before, path=path, key=store.hash_key)[0]
     )
     restored = restored and redact(restored, Counter())  # older rules may have let secrets through
     # A person may have edited the file since it was marked.

@@ -82,7 +82,7 @@ class EditTransaction:
         self._rows, self._page, self._places, self._others, self._now, self._key = rows, page, places, others, now, key
         self._path = path = page.row.path
         names = list_page_words(directory, path)
-        calls = stored_pages.calls_naming(rows, names, inside=directory, since=page.row.at)
+        calls = stored_pages.find_calls_naming(rows, names, inside=directory, since=page.row.at)
         # The latest tool call that may have written the page since csmd did.
         is_candidate = partial(may_write, directory=directory, path=path)
         self._call = next((call for call in calls if is_candidate(call.tool, call.text, call.cwd)), None)

@@ -42,7 +42,7 @@ def parse_stored(row: PageRow | None) -> Page:
 
 def find_places(rows: Rows) -> dict[int, Place]:
     """Returns the projects, the workspaces and what holds everywhere, by row key."""
-    stored = stored_pages.page_scopes(rows)
+    stored = stored_pages.list_page_scopes(rows)
     numbers = Counter((name, walled) for _, _, name, _, walled in stored)
     return {
         seq: Place(
@@ -99,11 +99,11 @@ def build_pages(
 def _read_annotations(rows: Rows, memories: Sequence[Memory]) -> tuple[Annotations, dict[int, list[tuple[str, str]]]]:
     """Returns the notes shown with memories, and by project the lines (heading, text) that wait to become memories."""
     ids = {memory.seq: memory.id for memory in memories}
-    symptoms = failures.symptoms_of(rows, [memory.seq for memory in memories if memory.category == "gotcha"])
+    symptoms = failures.list_symptoms(rows, [memory.seq for memory in memories if memory.category == "gotcha"])
     waits: dict[str, list[str]] = defaultdict(list)
     new: dict[int, list[tuple[str, str]]] = defaultdict(list)
     memory_ids = frozenset(ids.values())
-    for call in candidates.waiting_wordings(rows):
+    for call in candidates.list_waiting_wordings(rows):
         if memory_id := next(filter(memory_ids.__contains__, call.memory_ids), ""):
             waits[memory_id].append(call.text)
         else:
@@ -199,7 +199,7 @@ def write_pages(
     while True:
         # The plan is made again after each commit that changes pages, so that none shows memories that were forgotten,
         # walled or purged meanwhile.
-        if store.commits != commits and (stamp := store.read(stored_pages.content_stamp)) != planned_stamp:
+        if store.commits != commits and (stamp := store.read(stored_pages.read_content_stamp)) != planned_stamp:
             planned_stamp, page_rows = stamp, store.read(stored_pages.read_pages)
             # One read plans all pages, so that they agree.
             plan = partial(plan_pages, page_rows=page_rows, facts=facts, key=store.hash_key)
@@ -270,7 +270,7 @@ class _Writer:
         """
         walled: set[int] = set()
         if row.path.startswith(markdown.TOPICS):
-            walled = {seq for seq, *_, is_walled in store.read(stored_pages.page_scopes) if is_walled}
+            walled = {seq for seq, *_, is_walled in store.read(stored_pages.list_page_scopes) if is_walled}
         active = store.read(active_memories)
         alive = {memory.id for memory in active if memory.project_seq not in walled}
         page = parse_stored(row)
@@ -363,7 +363,7 @@ def _find_page_projects(rows: Rows, file: PlannedFile, row: PageRow | None) -> f
         return frozenset()
     text = file.text if file.text is not None else row.text if row else ""
     memory_ids = [item.id for _, item in page_format.parse_page(text).lines() if item.id]
-    return stored_pages.projects_of_memories(rows, memory_ids)
+    return stored_pages.list_projects_of_memories(rows, memory_ids)
 
 
 def describe_change(path: str, before: str | None, after: str | None, *, removal_reason: str = "") -> Change | None:
@@ -436,7 +436,7 @@ def remove_forgotten_lines(store: Store, directory: Path) -> int:
 
 
 def _remove_gone_lines(rows: Rows, *, path: str, text: str, lines: _KnownLines, key: bytes) -> tuple[str, int]:
-    project = stored_pages.page_project(rows, path)
+    project = stored_pages.find_page_project(rows, path)
 
     def is_gone(words: str) -> bool:
         if (project, words) in lines.living:
@@ -450,7 +450,7 @@ def _remove_gone_lines(rows: Rows, *, path: str, text: str, lines: _KnownLines, 
 def _classify_lines(rows: Rows, pages: Iterable[PageRow]) -> _KnownLines:
     words_of: dict[str, set[tuple[int | None, str]]] = defaultdict(set)
     for row in pages:
-        project = stored_pages.page_project(rows, row.path)
+        project = stored_pages.find_page_project(rows, row.path)
         for text in (row.text, row.also):
             for _, item in page_format.parse_page(text).lines():
                 words = markdown.line_key(item.text)

@@ -296,7 +296,7 @@ def derive_facts(rows: Rows, project: int) -> list[Fact]:
     errors = [
         FailedCommand(
             error.fingerprint, error.command, error.message,
-            turns.failure_turns(rows, error.error_seq, project, limit=MAX_ERROR_TURNS),
+            turns.list_failure_turns(rows, error.error_seq, project, limit=MAX_ERROR_TURNS),
         )
         for error in failures.list_errors(rows, [project], limit=MAX_ERRORS)
         if error.command

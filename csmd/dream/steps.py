@@ -86,19 +86,21 @@ def read_snapshot(read: Read, place: DreamScope, *, now: str, facts: Facts) -> S
     """Reads the snapshot of a scope, except for the pairs whose vectors are near."""
     project_facts = tuple(facts.get(place.seq, ()))
     collected: dict[str, Any] = {"memories": {}, "undone": set(), "questioned": set()}
-    for seqs in split_batches(read(partial(dream_scopes.scope_memories, scope=place)), READ_BATCH):
+    for seqs in split_batches(read(partial(dream_scopes.list_memory_seqs, scope=place)), READ_BATCH):
         for name, value in read(partial(_read_part, place=place, seqs=seqs)).items():
             collected[name] = collected[name] | value if name in collected else value
         yield
-    undone_raises = read(journal.undone_candidates)
+    undone_raises = read(journal.list_undone_candidates)
     yield
     days = read(lambda rows: {seq: tuple(projects.active_days(rows, seq)) for seq in (place.seq, place.everywhere)})
     raised = read(lambda rows: candidates.of_source(rows, actions.DREAM_SOURCE, project=place.seq))
     dropped = read(memory_upkeep.list_dropped)
-    collected["questioned"] |= read(partial(past_decisions.questioned_pairs, scope=place, source=supersession.SOURCE))
+    collected["questioned"] |= read(
+        partial(past_decisions.list_questioned_pairs, scope=place, source=supersession.SOURCE)
+    )
     yield
     elsewhere: dict[str, Memory] = {}
-    for seqs in split_batches(read(partial(dream_scopes.stated_habits, scope=place)), READ_BATCH):
+    for seqs in split_batches(read(partial(dream_scopes.list_stated_habits, scope=place)), READ_BATCH):
         elsewhere |= read(partial(_read_elsewhere, seqs=seqs))
         yield
     undone_facts = (fact for fact in project_facts if _candidate_id(fact) in undone_raises)
@@ -118,16 +120,16 @@ def _read_part(rows: Rows, place: DreamScope, seqs: Sequence[int]) -> dict[str, 
     decided = past_decisions.read_decisions(rows, place, seqs)
     return {
         "memories": {memory.id: memory for memory in dream_scopes.filter_unarchived(rows, seqs)},
-        "topics": dream_scopes.dream_topics(rows, place, seqs),
-        "injected": dream_scopes.injected_sessions(rows, seqs),
-        "by_assistants": dream_scopes.assistants_sources(rows, seqs),
+        "topics": dream_scopes.read_topics(rows, place, seqs),
+        "injected": dream_scopes.list_injected_sessions(rows, seqs),
+        "by_assistants": dream_scopes.list_assistant_sources(rows, seqs),
         **{field.name: getattr(decided, field.name) for field in fields(decided)},
     }
 
 
 def _read_elsewhere(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
     """Reads the memories of a scope's projects that could hold everywhere, without undone lifts."""
-    undone = past_decisions.undone_lifts(rows, seqs)
+    undone = past_decisions.list_undone_lifts(rows, seqs)
     stated = [memory for memory in memories.by_seqs(rows, seqs).values() if memory.id not in undone]
     may_hold = consolidation.may_hold_everywhere
     names = {seq: projects.name_of(rows, seq) for seq in {memory.project_seq for memory in stated}}
@@ -186,10 +188,10 @@ def carry_out_everywhere(
         compared: set[int] = set()
         for _ in range(MAX_PLANS):
             snapshot = yield from read_snapshot(store.read, place, now=now, facts=facts)
-            vectors = store.read(partial(dream_scopes.vector_state, scope=place))
+            vectors = store.read(partial(dream_scopes.read_vector_state, scope=place))
             yield
             digest = yield from _digest_snapshot(snapshot, vectors, key=key)
-            is_unchanged = digest == store.read(partial(dream_scopes.compared_digest, scope=place))
+            is_unchanged = digest == store.read(partial(dream_scopes.read_compared_digest, scope=place))
             alive = [] if is_unchanged else _list_alive(snapshot)
             uncompared = [seq for seq in alive if seq not in compared]
             near_pairs |= yield from compare_vectors(store.read, uncompared, alive)

@@ -239,7 +239,7 @@ def _mark_ended_sessions(store: Store) -> bool:
     """
     after = store.read(lambda rows: cursors.read_cursor(rows, DIGEST_STAGE, "events"))
     last, looked, ended = store.read(
-        lambda rows: events.session_events_after(rows, ENDING_EVENTS, after=after, limit=MAX_EVENTS)
+        lambda rows: events.read_session_events(rows, ENDING_EVENTS, after=after, limit=MAX_EVENTS)
     )
     if not ended and looked < MAX_EVENTS:
         return False
@@ -255,11 +255,11 @@ def _mark_ended_sessions(store: Store) -> bool:
 
 def digest_now(store: Store, rows: Rows, session_seq: int) -> None:
     """Digests an unsettled session as it is, read from `rows`; the stage digests it again later."""
-    purged = tombstones.purge_state(rows)
+    purged = tombstones.read_purge_state(rows)
     made = _prepare_versions(rows, digests.find_session(rows, session_seq), store.hash_key)()
 
     def write(writing: Rows) -> None:
-        if tombstones.purge_state(writing) != purged:
+        if tombstones.read_purge_state(writing) != purged:
             raise CsmdError("something was purged meanwhile, and the digest may quote it", hint="ask again")
         digests.replace(writing, session_seq, made, turns=0)
 

@@ -318,13 +318,13 @@ def _observe(store: Store, session: SessionBehind) -> int:
 
     def read_heard(rows: Rows) -> tuple[list[ObservedTurn], int, bool]:
         upto = min(session.turns, session.position + TURN_BATCH)
-        provisional = packet_rows.first_provisional(rows, session.session_seq, after=session.position)
+        provisional = packet_rows.find_first_provisional(rows, session.session_seq, after=session.position)
         upto = upto if provisional is None else min(upto, provisional - 1)
         noted = tampered_transcripts.is_tampered(
             rows, tokens.keyed_hash(name_of_transcript(session.path), store.hash_key)
         )
         after = max(0, session.position - WINDOW_TURNS)
-        return packet_rows.turns_for_packets(rows, session.session_seq, after=after, until=upto), upto, noted
+        return packet_rows.read_turns_for_packets(rows, session.session_seq, after=after, until=upto), upto, noted
 
     turns, upto, noted = store.read(read_heard)
     if upto <= session.position:

@@ -41,11 +41,11 @@ def tool_words_step(store: Store, *, quiet_before: str) -> int:
 
 def _store_call_words(store: Store, session: SessionBehind, *, settled: bool) -> int:
     def read_calls(rows: Rows) -> tuple[list[turns.Call], int]:
-        calls = turns.tool_calls(
+        calls = turns.list_tool_calls(
             rows, session.session_seq, after=session.position, tools=TOOLS, holding=tool_calls.CALL_PATTERNS
         )
         # Hooks report without end during work; only transcripts hold calls.
-        provisional = packet_rows.first_provisional(rows, session.session_seq, after=session.position)
+        provisional = packet_rows.find_first_provisional(rows, session.session_seq, after=session.position)
         return calls, session.turns if provisional is None else min(session.turns, provisional - 1)
 
     calls, upto = store.read(read_calls)
@@ -144,18 +144,18 @@ def _read_view(rows: Rows, session: SessionBehind, *, settled: bool, key: bytes)
     """Reads what to choose from, starting with the exchange at the conversation's cursor."""
     if tampered_transcripts.is_tampered(rows, tokens.keyed_hash(name_of_transcript(session.path), key)):
         return View([], [], "")
-    begun = cursors.exchange_start(rows, session.session_seq, at=session.position)
+    begun = cursors.find_exchange_start(rows, session.session_seq, at=session.position)
     after, spoken_turns = max(0, begun - 1), list[StoredTurn]()
     for _ in range(MAX_EXCHANGES_BACK):  # to what the assistant said last before that
-        after = max(0, cursors.exchange_start(rows, session.session_seq, at=after) - 1)
-        spoken_turns = turns.stream_turns(
+        after = max(0, cursors.find_exchange_start(rows, session.session_seq, at=after) - 1)
+        spoken_turns = turns.read_stream_turns(
             rows, session.session_seq, after=after, kinds=(*SPOKEN_KINDS, *NOTIFYING_KINDS), written=True
         )
         if after == 0 or any(turn.ordinal < begun and turn.kind == "assistant" for turn in spoken_turns):
             break
     in_reach = [turn for turn in spoken_turns if turn.ordinal <= session.turns]
     worked = exchange_sources.find_notified_sources(in_reach)
-    calls = turns.tool_calls(
+    calls = turns.list_tool_calls(
         rows, session.session_seq, after=after, tools=tool_calls.CALLS, holding=tool_calls.CALL_PATTERNS
     )
     worked += [

@@ -150,7 +150,7 @@ def _store_fixes(rows: Rows, session: SessionBehind, call: TranscriptTurn, turn:
     earlier = failures.list_failures(rows, session.session_seq, before=turn.ordinal)
     failed = [failure for failure in earlier if failure.command in succeeded]
     for error, failure in {failure.error_seq: failure for failure in failed}.items():
-        if failures.last_fix_ordinal(rows, session.session_seq, error) > failure.ordinal:
+        if failures.find_last_fix_ordinal(rows, session.session_seq, error) > failure.ordinal:
             continue
         start = max(0, failure.ordinal - failure_link_rows.MAX_CALL_DISTANCE)
         around = failure_link_rows.read_turns(rows, session.session_seq, after=start, until=session.turns)
@@ -298,7 +298,7 @@ def _find_symptoms_elsewhere(
     times = {turn.uuid: turn.at for turn in turns}
     for cause in filter(_is_cause, stated):
         names = _find_distinctive_names(cause.text)
-        matching = search.turns_matching(rows, names, projects=projects, limit=MAX_NEAR) if names else []
+        matching = search.find_turns_matching(rows, names, projects=projects, limit=MAX_NEAR) if names else []
         for matched in search.turns_by_seq(rows, matching).values():
             report = _find_report(matched)
             is_report = failure_reports.is_report_of_cause(report, matched.at, cause.text, times.get(cause.uuid, ""))

@@ -103,7 +103,7 @@ def undo(rows: Rows, memory: Memory, *, now: str, by_person: bool) -> Memory:
         memories.update_belief(rows, supersession.refresh_thresholds(rows, active))
         belief_changes.set_undone(rows, archived.seq, at=now)
         return memory
-    changes = belief_changes.last_merge(rows, memory.id)
+    changes = belief_changes.find_last_merge(rows, memory.id)
     into = memories.by_id(rows, changes[0].after) if changes else None
     if changes is None or into is None:
         raise BadInput(f"{memory.id} was neither merged nor archived", hint=f"csmd show {memory.id}")

@@ -157,9 +157,9 @@ def _plan_step(rows: Rows) -> _Plan:
     if new_promises:
         promise = min(new_promises, key=lambda memory: memory.seq)
         project = promise.project_seq
-        prompts_since = turns.prompts_since(rows, promise.created_at, project=project, limit=MAX_PROMPTS_SINCE)
+        prompts_since = turns.list_prompts_since(rows, promise.created_at, project=project, limit=MAX_PROMPTS_SINCE)
         return _Plan(promise.seq, 0, 1, _find_fulfilled([promise], prompts_since))
-    prompts = turns.prompts_after(rows, cursors.read_cursor(rows, STAGE, "turns"), limit=PROMPT_BATCH)
+    prompts = turns.list_prompts_after(rows, cursors.read_cursor(rows, STAGE, "turns"), limit=PROMPT_BATCH)
     fulfilled: list[tuple[Memory, str]] = []
     for project in dict.fromkeys(turn.project_seq for turn in prompts):
         if promises := _read_promise_memories(rows, [project, 0]):

@@ -108,7 +108,7 @@ def step(store: Store, *, now: str, promoting: bool = True, quiet_before: str = 
     `promoting`: candidates that pass become memories. With `quiet_before`, projects observed since then wait, because
     a session may be active.
     """
-    changed = store.read(lambda rows: packet_rows.projects_to_scan(rows, quiet_before=quiet_before, now=now))
+    changed = store.read(lambda rows: packet_rows.list_projects_to_scan(rows, quiet_before=quiet_before, now=now))
     for project, top in changed:
         _scan(store, project, top, now=now, promoting=promoting)
     return len(changed)
@@ -119,7 +119,7 @@ def _scan(store: Store, project: int, top: int, *, now: str, promoting: bool) ->
     derived = habits.derive_candidates(packets, project=project)
 
     def write(rows: Rows) -> None:
-        if dict(packet_rows.projects_to_scan(rows)).get(project) != top:
+        if dict(packet_rows.list_projects_to_scan(rows)).get(project) != top:
             return  # changed in the meantime: the next step counts it
         _replace_candidates(rows, derived, project=project, key=store.hash_key, now=now)
         if promoting:

@@ -114,7 +114,7 @@ def remember(
         in_scope = [memory for memory in near.memories if memory.project_seq == home]
         existing = _find_first_repeated(statement, in_scope, reworded_id=reworded_id)
     if existing is not None:
-        existing = belief_changes.surviving_memory(rows, existing)
+        existing = belief_changes.find_surviving_memory(rows, existing)
         if origin != MODEL_SAVED:
             confirm(rows, existing, statement, source, pinned=pinned)
             _cite_context(rows, existing.seq, statement, source)
@@ -125,7 +125,7 @@ def remember(
     for_good = bool(at) and _is_for_good(statement, decay)
     memory = replace(
         draft_memory(rows, statement, source, home=home, scope=scope, origin=origin, decay=decay, for_good=for_good),
-        type=type_ or choose_type(statement, kind=search.kind_of(rows, source.uuid)), pinned=pinned,
+        type=type_ or choose_type(statement, kind=search.find_kind(rows, source.uuid)), pinned=pinned,
     )  # fmt: skip
     memory = refresh_thresholds(rows, memory)
     seq = memories.insert(rows, memory, text_hash=text_hash)
@@ -255,12 +255,12 @@ def forget(
     with the whole. An assistant forgets, and keeps out, only what assistants said. `quoted_in` lists the notes that
     already quote it (`store.forget`).
     """
-    for whole in memory_links.whole_memories_of(rows, memory):
+    for whole in memory_links.list_whole_memories(rows, memory):
         if by_person or whole.authority != "user":
             forget(rows, whole, key=key, now=now, by_person=by_person)
     text_hash = tokens.keyed_hash(memory.text, key)
     home = memory.project_seq
-    same = forgotten.memories_below_scope(rows, text_hash, scope=home)
+    same = forgotten.list_memories_below_scope(rows, text_hash, scope=home)
     same = [other for other in same if by_person or other.authority != "user"]
     traces = [(memory, forgotten.erase_traces(rows, memory, quoted_in))]
     traces += [(other, forgotten.erase_traces(rows, other, forgotten.NO_TRACES)) for other in same]

@@ -38,7 +38,7 @@ def step(store: Store, *, model: str | None, now: str) -> int:
 
 def _find_next(rows: Rows, model: str) -> tuple[list[Memory], list[Finding]]:
     """Returns the next memories with vectors, up to the first to be merged, and its merge."""
-    reached = vectors.embedded_up_to(rows, "memory", vectors.find_model(rows, model))
+    reached = vectors.find_embedded_position(rows, "memory", vectors.find_model(rows, model))
     start = max(cursors.read_cursor(rows, STAGE, "memories"), reached - MAX_NEW)
     new = [memory for memory in memory_upkeep.list_memories_after(rows, start, limit=BATCH) if memory.seq <= reached]
     for index, memory in enumerate(new, 1):
@@ -51,7 +51,7 @@ def _find_restated(rows: Rows, memory: Memory) -> Finding | None:
     """Returns the merge of a memory with the first older one nearby that says the same; None if there is none."""
     if not memory.is_alive:
         return None
-    pairs = near_memories.near_pairs(rows, memory.project_seq, [memory.seq])
+    pairs = near_memories.find_near_pairs(rows, memory.project_seq, [memory.seq])
     older = {seq for pair in pairs for seq in pair if seq < memory.seq}
     for other in memories.by_seqs(rows, sorted(older)).values():
         if not other.is_alive or other.author or _is_separated(rows, memory, other):
@@ -68,7 +68,9 @@ def _find_restated(rows: Rows, memory: Memory) -> Finding | None:
 def _is_separated(rows: Rows, memory: Memory, other: Memory) -> bool:
     """Whether a merge of two memories was undone, or a person rejected the finding that they say the same."""
     pairs = ((memory.id, other.id), (other.id, memory.id))
-    if any(change.undone_at for memory_id, into in pairs for change in belief_changes.merges_of(rows, memory_id, into)):
+    if any(
+        change.undone_at for memory_id, into in pairs for change in belief_changes.list_merges(rows, memory_id, into)
+    ):
         return True
     fingerprint = " ".join(sorted((memory.id, other.id)))
     dropped = memory_upkeep.list_dropped(rows)

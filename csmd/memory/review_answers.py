@@ -390,7 +390,7 @@ def record_import_answer(rows: Rows, memory_ids: Sequence[str], answer: ReviewAn
 
 def answers_given_with(rows: Rows, answer: ChangeSet) -> list[ChangeSet]:
     """Returns an answer with those given together with it (all about the same import), the latest first."""
-    return journal.answers_given_with(rows, answer) if answer.item.startswith(IMPORT_PREFIX) else [answer]
+    return journal.list_answers_given_with(rows, answer) if answer.item.startswith(IMPORT_PREFIX) else [answer]
 
 
 # --- statements

@@ -36,7 +36,7 @@ class _Evaluation(NamedTuple):
 
 def step(store: Store, *, now: str) -> int:
     """Evaluates the next digests; returns the number of sessions, 0 if none waits. `now` dates warnings."""
-    waiting = store.read(lambda rows: session_link_rows.sessions_to_compare(rows, limit=BATCH))
+    waiting = store.read(lambda rows: session_link_rows.list_sessions_to_compare(rows, limit=BATCH))
     by_project: dict[int, list[Behind]] = {}
     for session in waiting:
         by_project.setdefault(session.project_seq, []).append(session)
@@ -60,11 +60,11 @@ def _save(rows: Rows, new: Sequence[Behind], evaluation: _Evaluation) -> None:
 def _evaluate(rows: Rows, project: int, new: Sequence[Behind]) -> _Evaluation:
     """Computes the endings of new sessions, and the links of those and of all later ones."""
     new_seqs = {session.session_seq for session in new}
-    starts = session_link_rows.session_starts(rows, sorted(new_seqs))
+    starts = session_link_rows.list_session_starts(rows, sorted(new_seqs))
     since, until = _shift_day(min(starts), -SPAN_DAYS), _shift_day(max(starts), SPAN_DAYS)
-    sessions = session_link_rows.digests_of_project(rows, project, since=since, until=until)
+    sessions = session_link_rows.list_digests_of_project(rows, project, since=since, until=until)
     items: dict[int, list[DigestItem]] = {int(digest): [] for *_, digest, _ in sessions}
-    for digest, *item in session_link_rows.items_of(rows, list(items)):
+    for digest, *item in session_link_rows.list_items_of(rows, list(items)):
         items[int(digest)].append(DigestItem(*item))
     days = sorted(projects.active_days(rows, project))
     endings: list[tuple[int, list[WorkEnding], str]] = []
@@ -74,14 +74,14 @@ def _evaluate(rows: Rows, project: int, new: Sequence[Behind]) -> _Evaluation:
             SessionFacts(
                 seq=seq, id=session_id, started_at=started_at, last_at=last_at, day=bisect_right(days, started_at[:10]),
                 since=_shift_day(started_at, -SPAN_DAYS), things=_group_items(items[digest]),
-                shares=dict(session_link_rows.sessions_sharing_turns(rows, seq)),
+                shares=dict(session_link_rows.list_sessions_sharing_turns(rows, seq)),
                 errors={item.text: (item.state, item.uuid) for item in items[digest] if item.kind == "error"},
             )
         )  # fmt: skip
         if seq in new_seqs:
             endings.append((seq, work_outcomes.find_endings(outcome, items[digest]), started_at))
     transcripts = sorted({name for session in around for name in session.of("transcript")})
-    captured = session_link_rows.stored_sessions(rows, transcripts)
+    captured = session_link_rows.filter_stored_sessions(rows, transcripts)
     first = min((session.order for session in around if session.seq in new_seqs), default=None)
     later = [session for session in around if first is not None and session.order >= first]
     links = [(session.seq, session_links.find_links(session, around, captured=captured)) for session in later]

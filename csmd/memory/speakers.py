@@ -29,7 +29,7 @@ def step(store: Store, *, now: str) -> int:
 
 
 def _check_turns(rows: Rows, now: str) -> int:
-    prompts = speaker_reviews.speakers_due(rows, limit=BATCH)
+    prompts = speaker_reviews.list_speakers_due(rows, limit=BATCH)
     for prompt in prompts:
         _correct_statements(rows, prompt, now)
         speaker_reviews.settle_speaker(rows, prompt)
@@ -38,7 +38,7 @@ def _check_turns(rows: Rows, now: str) -> int:
 
 def _correct_statements(rows: Rows, prompt: Prompt, now: str) -> None:
     """Corrects the statements chosen from a turn, and the memories that rest on it."""
-    for sentence in speaker_reviews.sentences_of(rows, prompt):
+    for sentence in speaker_reviews.list_sentences(rows, prompt):
         if not _is_stated(prompt.kind, prompt.of_agent, sentence.text, prompt.text):
             speaker_reviews.drop_sentence(rows, sentence)
         elif prompt.kind != "user" and sentence.authority == "user":
@@ -51,7 +51,7 @@ def _correct_statements(rows: Rows, prompt: Prompt, now: str) -> None:
 
 def _correct_memory(rows: Rows, memory: Memory, now: str) -> None:
     """Gives a memory the authority of those who said it; archives one without a speaker."""
-    sources = speaker_reviews.sources_of(rows, memory)
+    sources = speaker_reviews.list_sources(rows, memory)
     speakers = [kind for kind, agent, text in sources if not kind or _is_stated(kind, bool(agent), memory.text, text)]
     if any(kind in ("", "user") for kind in speakers):  # a deleted turn may have been the user's
         return

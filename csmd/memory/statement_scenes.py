@@ -47,9 +47,9 @@ def find_outdating_edits(
     if not last_statements:
         return {}
     first = min(statement.ordinal for statement in last_statements.values())
-    calls = memory_scenes.file_changes_of(rows, session_seq, after=first, until=until_ordinal, limit=MAX_EDITS)
+    calls = memory_scenes.list_file_changes(rows, session_seq, after=first, until=until_ordinal, limit=MAX_EDITS)
     edits = list(_parse_edits(calls))
-    prompts = memory_scenes.prompts_of(rows, session_seq, until=until_ordinal)
+    prompts = memory_scenes.list_prompts(rows, session_seq, until=until_ordinal)
     changes, _ = _read_changes(rows, session_seq, until_ordinal=until_ordinal)
     ordinals = [prompt.ordinal for prompt in prompts]
     claims = [_to_claim(statement, prompt_texts, ordinals) for statement in last_statements.values()]
@@ -84,12 +84,12 @@ def find_changed_scenes(
     rows: Rows, session_seq: int, session_id: str, *, until_ordinal: int, key: bytes
 ) -> dict[int, Scene]:
     """Returns the scenes of a session's memories that differ from the stored ones, NO_SCENE for a lost one."""
-    stated = memory_scenes.stated_by_session(rows, session_seq, session_id, until=until_ordinal)
-    stored = memory_scenes.scenes_of_session(rows, session_id)
+    stated = memory_scenes.list_stated_by_session(rows, session_seq, session_id, until=until_ordinal)
+    stored = memory_scenes.map_scenes_of_session(rows, session_id)
     if not stated and not stored:
         return {}
     changes, is_complete = _read_changes(rows, session_seq, until_ordinal=until_ordinal)
-    prompts = memory_scenes.prompts_of(rows, session_seq, until=until_ordinal)
+    prompts = memory_scenes.list_prompts(rows, session_seq, until=until_ordinal)
     scenes = statement_context.find_scenes(stated, changes, prompts)
     scenes = _drop_forgotten(rows, session_seq, scenes, key=key)
     seqs = dict.fromkeys([statement.memory_seq for statement in stated])
@@ -101,7 +101,7 @@ def find_changed_scenes(
 
 def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, key: bytes) -> dict[int, Scene]:
     """Drops scenes that quote forgotten text, or a turn classified as personal."""
-    project, _ = memory_scenes.scene_directories(rows, session_seq)
+    project, _ = memory_scenes.find_scene_directories(rows, session_seq)
     personal = statement_rows.list_personal_turns(rows, session_seq)
     allowed: dict[int, Scene] = {}
     for seq, scene in scenes.items():
@@ -119,8 +119,8 @@ def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, k
 def _read_changes(rows: Rows, session_seq: int, *, until_ordinal: int) -> tuple[list[Change], bool]:
     """Reads a session's last file changes, in order; returns them and whether they are complete and readable."""
     until, characters = until_ordinal, MAX_CALL_CHARACTERS
-    calls = memory_scenes.file_changes_of(rows, session_seq, until=until, limit=MAX_EDITS, characters=characters)
-    _, roots = memory_scenes.scene_directories(rows, session_seq)
+    calls = memory_scenes.list_file_changes(rows, session_seq, until=until, limit=MAX_EDITS, characters=characters)
+    _, roots = memory_scenes.find_scene_directories(rows, session_seq)
     paths = [(call, read_file_path(call.input_start)) for call in calls]
     is_complete = len(calls) < MAX_EDITS and all(path for _, path in paths)
     changes = [Change(call.uuid, call.ordinal, _make_relative(path, roots), call.at, call.anew) for call, path in paths]

@@ -94,7 +94,7 @@ def is_forgotten(rows: Rows, memory: Memory, text: str, *, key: bytes) -> bool:
 def ask_which_holds(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float, at: str) -> str:
     """Queues the question which of two memories holds; returns its candidate's id, "" if it was answered before."""
     fingerprint = f"{old.id}:{new.id}"
-    for waiting in candidates.waiting_of(rows, [(old.project_seq, "stale", fingerprint)]):
+    for waiting in candidates.find_waiting(rows, [(old.project_seq, "stale", fingerprint)]):
         return waiting.id
     source = new.provenance[0]
     evidence = Evidence(uuid=source.uuid, session_id=source.session_id, at=source.at, against=True)
@@ -122,7 +122,7 @@ def free_identity(rows: Rows, project: int, body: str) -> str:
 
 def find_rest(rows: Rows, memory_id: str) -> Memory | None:
     """Returns the memory of the remaining parts of a replaced memory, or None."""
-    seq = memory_links.second_half_of(rows, memory_id)
+    seq = memory_links.find_second_half(rows, memory_id)
     return memories.by_seqs(rows, [seq])[seq] if seq else None
 
 
@@ -244,7 +244,7 @@ def read_renames(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()
     names, renames = list(of), dict[str, str]()
     for _ in range(MAX_RENAME_STEPS):
         hits = fulltext.text_hits(rows, "memory", RENAME_WORDS, any_of=names, projects=scopes, limit=MAX_RENAMES)
-        renames = follow_renames(search.memory_texts(rows, [int(seq) for seq, _ in hits]))
+        renames = follow_renames(search.list_memory_texts(rows, [int(seq) for seq, _ in hits]))
         further = [name for pair in renames.items() for name in pair if name not in names] if of else []
         if not further:
             break
@@ -300,7 +300,7 @@ def _update_superseding(
     change = belief_changes.latest_change(rows, memory.id)
     if (change is not None and change.by not in AUTOMATIC) or (memory.superseded_by and change is None):
         return
-    refused = belief_changes.refused_successors(rows, memory.id)
+    refused = belief_changes.list_refused_successors(rows, memory.id)
     stated_at = belief_changes.last_stated_at(rows, memory)
     endings: list[_Ending] = []
     for other in near:
@@ -391,7 +391,7 @@ def mark_superseded(
 def _visible_scopes(rows: Rows, home: int) -> list[int] | None:
     """Returns the scopes whose memories are compared: the project's own and the general ones; None for all."""
     if not home:
-        return projects.visible_projects(rows, inside=0)
+        return projects.list_visible_projects(rows, inside=0)
     return sorted({home, projects.everywhere_of(rows, home), 0})
 
 
@@ -441,7 +441,7 @@ def _is_restated_by(words: frozenset[str], at: str, session: str, replaced: Repl
 
 def read_replaced(rows: Rows, project_seqs: Sequence[int]) -> list[Replacement]:
     """Returns the superseded memories of some projects with their replacements, the latest first."""
-    seqs = belief_changes.superseded_memories(rows, project_seqs, limit=MAX_REPLACED)
+    seqs = belief_changes.list_superseded_seqs(rows, project_seqs, limit=MAX_REPLACED)
     return read_replacements(rows, memories.by_seqs(rows, seqs).values())
 
 
@@ -456,7 +456,7 @@ def read_given_up(rows: Rows, project_seqs: Sequence[int]) -> dict[str, Memory]:
 
     A pair is left out once a person has answered the question about it in `csmd review`.
     """
-    questions = candidates.asked_with(rows, confidence.SUBJECT_GIVEN_UP, projects=project_seqs)
+    questions = candidates.list_questions(rows, confidence.SUBJECT_GIVEN_UP, projects=project_seqs)
     pairs = dict(question.memory_ids for question in questions if len(question.memory_ids) == 2)
     newer = {memory_id: memories.by_id(rows, memory_id) for memory_id in set(pairs.values())}
     return {old: memory for old, new in pairs.items() if (memory := newer[new]) is not None}

@@ -220,7 +220,7 @@ def step(store: Store, *, force: bool, reading: bool) -> int:
     project, memories = pending
     tags = choose_tags(memories)
     since = memories[0].seq if len(memories) == MAX_MEMORIES else 0
-    changed = store.read(lambda rows: topics.changed_tags(rows, project.project_seq, tags, since=since))
+    changed = store.read(lambda rows: topics.find_changed_tags(rows, project.project_seq, tags, since=since))
     for start in range(0, len(changed), WRITE_BATCH):
         part = changed[start : start + WRITE_BATCH]
         store.write(lambda rows, part=part: topics.replace_tags(rows, project.project_seq, part))  # type: ignore[misc]
@@ -230,8 +230,8 @@ def step(store: Store, *, force: bool, reading: bool) -> int:
 
 def _find_due(rows: Rows, *, force: bool, reading: bool) -> tuple[topics.DueProject, list[TaggableMemory]] | None:
     share = MEMORIES_PER_CHANGE_IMPORTING if reading else MEMORIES_PER_CHANGE_AT_REST
-    for project in topics.due_projects(rows):
+    for project in topics.list_due_projects(rows):
         if force or project.changes * share >= project.memories:
-            newest = topics.newest_memories(rows, project.project_seq, limit=MAX_MEMORIES)
+            newest = topics.list_newest_memories(rows, project.project_seq, limit=MAX_MEMORIES)
             return project, [TaggableMemory(*memory) for memory in newest]
     return None

@@ -161,7 +161,7 @@ def _find_obstacle(rows: Rows, was: Snapshot, *, together: Collection[str], key:
         waited = bool(content) and content["status"] in candidates.WAITING
         return ALREADY_WAITING if waited and candidates.is_waiting(rows, memory_snapshots.to_candidate(was)) else ""
     if not content:
-        represented = [other for other in belief_changes.represented_memories(rows, was.item) if other not in together]
+        represented = [other for other in belief_changes.list_represented_ids(rows, was.item) if other not in together]
         return f"it represents {represented[0]} since" if represented else ""
     if PURGED in was.text:
         return PURGED_SINCE

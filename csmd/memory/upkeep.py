@@ -189,7 +189,7 @@ def _plan_step(rows: Rows, now: str) -> tuple[int, Queueing, dict[str, int]]:
     sweep = memory_upkeep.list_memories_after(rows, positions["sweep"], limit=SWEEP_BATCH)
     if sweep:
         return len(sweep), _plan_additions(rows, _find_defects(rows, sweep), now), {"sweep": sweep[-1].seq}
-    waiting = candidates.waiting_after(rows, positions["queue"], limit=RECHECK_BATCH)
+    waiting = candidates.list_waiting_after(rows, positions["queue"], limit=RECHECK_BATCH)
     if waiting:
         settle = tuple(candidate for candidate in _select_settleable(waiting) if not _still_applies(rows, candidate))
         return len(waiting), Queueing(settle=settle), {"queue": waiting[-1].seq}
@@ -213,7 +213,9 @@ def _find_duplicates_of(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
 
 def _plan_additions(rows: Rows, findings: Sequence[Finding], now: str) -> Queueing:
     """Plans to add the findings that are not in the queue yet, without settling any."""
-    waiting = _select_settleable(candidates.waiting_of(rows, [finding.key for finding in findings])) if findings else []
+    waiting = (
+        _select_settleable(candidates.find_waiting(rows, [finding.key for finding in findings])) if findings else []
+    )
     return replace(plan_queue(findings, waiting, dropped=memory_upkeep.list_dropped(rows), now=now), settle=())
 
 
@@ -258,7 +260,7 @@ def apply(
     """
     repaired: list[Finding] = []
     skipped: list[Finding] = []
-    asked_about = candidates.asked_about(rows) if by == ASSISTANT else frozenset()
+    asked_about = candidates.list_questioned_ids(rows) if by == ASSISTANT else frozenset()
     for finding in plan:
         current = _revalidate(rows, finding, key=key, by_person=by_person)
         if current is None or (finding.kind != "missing_embedding" and finding.memory.id in asked_about):

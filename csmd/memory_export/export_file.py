@@ -105,7 +105,7 @@ def export_memories(
     records: list[dict[str, Any]] = []
     for start in range(0, len(seqs), RECORD_BATCH):
         part = seqs[start : start + RECORD_BATCH]
-        records += store.read(lambda rows, part=part: [exports.memory_record(rows, seq) for seq in part])  # type: ignore[misc]
+        records += store.read(lambda rows, part=part: [exports.make_memory_record(rows, seq) for seq in part])  # type: ignore[misc]
         yield len(records)
     if redacts:
         records = [redact_record(record, redact, Counter()) for record in records]

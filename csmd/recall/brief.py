@@ -201,7 +201,7 @@ def read_candidates(
     """Reads the statements of these places for a start with their worth under a lens, unordered."""
     today = today or max(projects.active_days(rows, 0), default="")
     near = session_context.recent_sessions(rows, places, session_id)
-    ends = sessions.end_times(rows, projects=places, other_than=session_id, limit=MAX_SESSIONS)
+    ends = sessions.list_end_times(rows, projects=places, other_than=session_id, limit=MAX_SESSIONS)
     candidates: list[Candidate] = []
     plain: list[Memory] = []
     stated = memories.list_memories(rows, projects=places, limit=MAX_MEMORIES, only_users=True)
@@ -357,7 +357,7 @@ def worth_at_start(rows: Rows, memory: Memory, places: Sequence[int]) -> Worth:
 
 def rate_alone(rows: Rows, memory: Memory, places: Sequence[int]) -> Worth:
     """Rates one memory for the next start, apart from all other statements."""
-    ends = sessions.end_times(rows, projects=places, other_than="", limit=MAX_SESSIONS)
+    ends = sessions.list_end_times(rows, projects=places, other_than="", limit=MAX_SESSIONS)
     near = session_context.recent_sessions(rows, places, "")
     today, is_heir = max(projects.active_days(rows, 0), default=""), memory.id in _read_heirs(rows, places)
     return rate_at_start(memory, ends=ends, near=near, today=today, replaces=is_heir)

@@ -266,7 +266,7 @@ ESSENTIAL: dict[str, EssentialBlock] = {
 }
 NOTE_WEIGHT = 1.45
 #: The order of a plan's entries; those that are done are only counted.
-_PROGRESS = {"agreed": 0, "doing": 1, "open": 2}
+_PROGRESS = ("agreed", "doing", "open")
 
 
 class RestoredCheckpoint(NamedTuple):
@@ -319,9 +319,7 @@ def _render_lines(kind: str, pieces: Sequence[Piece], block: EssentialBlock) -> 
         rest = f" and {len(pieces) - block.limit} more" if len(pieces) > block.limit else ""
         return [", ".join(names) + rest] if names else []
     if kind == "plan":
-        remaining = sorted(
-            (piece for piece in pieces if piece.state in _PROGRESS), key=lambda piece: _PROGRESS[piece.state]
-        )
+        remaining = [piece for state in _PROGRESS for piece in pieces if piece.state == state]
         lines = [f"{piece.state}: {cut(piece.text, block.characters)}" for piece in remaining[: block.limit]]
         if done_count := len(pieces) - len(remaining):
             lines.append(f"done: {done_count} of {sum(piece.state != 'agreed' for piece in pieces)}")
@@ -383,7 +381,7 @@ def _make_announced(store: Store, since: str, make: Make) -> int:
     """Makes checkpoints of the compactions that a hook announced, from the turns stored so far."""
     after = store.read(lambda rows: cursors.read_cursor(rows, CHECKPOINT_STAGE, "events"))
     last, read_count, announced = store.read(
-        lambda rows: events.session_events_after(rows, ("pre_compact",), after=after, limit=MAX_EVENTS)
+        lambda rows: events.read_session_events(rows, ("pre_compact",), after=after, limit=MAX_EVENTS)
     )
     if not announced and read_count < MAX_EVENTS:
         return 0
@@ -473,7 +471,7 @@ def make_checkpoint(
         if entry.text != PURGED and (not before or entry.ordinal < before) and (not until or entry.at <= until)
     ]
     stated = [Stated(*row) for row in digests.read_statements(rows, about.session_seq)]
-    trimmed = compactions.trimmed_turns(rows, about.session_seq)
+    trimmed = compactions.list_trimmed_turns(rows, about.session_seq)
     checkpoint = make_pieces(entries, stated, cwd=about.cwd, trimmed=trimmed)
     if checkpoint is None:
         return None

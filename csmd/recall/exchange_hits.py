@@ -147,13 +147,13 @@ def find_exchanges(
     """Finds the best exchanges, each by its most relevant turn; raises the scores of the turns in `fixes`."""
     own_scores = {turn: ranked.score(turn) for turn in ranked.parts}
     if window is not None:
-        prompts = search.user_turns_between(
+        prompts = search.list_user_turns_between(
             rows, window.since, window.until, projects=search_query.places, limit=MAX_PROMPTS_OF_TIME
         )
         in_time = search_query.filter_seqs(rows, "turn", [seq for seq, _ in prompts])
         ranked.add("time", dict.fromkeys(sorted(in_time), TIME_WEIGHT))
     ranked.add("mended", dict.fromkeys(sorted(search_query.filter_seqs(rows, "turn", fixes)), FIX_WEIGHT))
-    neighbours = search.turn_neighbours(rows, sorted(ranked.parts), projects=search_query.places)
+    neighbours = search.map_turn_neighbours(rows, sorted(ranked.parts), projects=search_query.places)
     if window is not None:
         ranked.add("time", {turn: TIME_WEIGHT for turn, near in neighbours.items() if window.holds(near.at)})
     adjacent = {turn: (near.after, near.before) for turn, near in neighbours.items()}
@@ -183,7 +183,7 @@ def find_exchanges(
 
 def _find_replacements(rows: Rows, matched: Mapping[int, Passage]) -> dict[int, Memory]:
     """Returns turn -> the memory that replaced the one that its passage states."""
-    superseded = search.superseded_by_turn(rows, sorted(matched))
+    superseded = search.list_superseded_by_turn(rows, sorted(matched))
     memory_of = memories.by_seqs(rows, sorted({memory for _, memory in superseded}))
     return {
         turn: replacement

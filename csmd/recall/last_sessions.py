@@ -231,7 +231,7 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
     latest = digests.list_latest(rows, projects=own, limit=LATEST_SESSIONS + 1) if own else []
     named = sessions.ids_by_seq(rows, [row.session_seq for row in latest])
     judged = curations.judged_sessions(rows, projects=own)
-    stands = curations.work_states(rows, [row.session_seq for row in latest])
+    stands = curations.read_work_states(rows, [row.session_seq for row in latest])
     holds, closed = _make_current_filter(rows, own, key), journal.list_closed(rows)
     summaries: list[SessionSummary] = []
     for row in latest:
@@ -239,7 +239,7 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
         items = tuple(
             (kind, text)
             for kind, text, by, at in [
-                *digests.headlines(rows, row.seq),
+                *digests.list_headlines(rows, row.seq),
                 *(("stands", text, "assistant", at) for text, at in [stands.get(session, ("", ""))] if text),
             ]
             # A goal that no person typed names no session. A model's judgement is in its notes.
@@ -260,7 +260,7 @@ def read_commits(rows: Rows, *, places: Sequence[int]) -> list[tuple[str, str]]:
     return [
         (at or row.at, text.partition(" ")[2])
         for row in latest
-        for kind, text, _, at in digests.headlines(rows, row.seq)
+        for kind, text, _, at in digests.list_headlines(rows, row.seq)
         if kind == "commit"
     ]
 

@@ -206,7 +206,7 @@ def recall(
     search_query = make_query(rows, prompt, places, embed, degraded)
     terms = weigh_terms(rows, search_query, prompt, degraded)
     all_hits = _find_hits(rows, search_query, prompt, degraded) if terms.rarity else []
-    context = session_context.turns_in_context(rows, session_id) if all_hits else {}
+    context = session_context.map_turns_in_context(rows, session_id) if all_hits else {}
     hits = _drop_known(rows, all_hits, terms, session_id, context)
     if hits:
         filter_visible = StatementFilter(
@@ -248,7 +248,7 @@ def _find_hits(rows: Rows, search_query: Query, prompt: str, degraded: list[str]
 def _drop_known(
     rows: Rows, hits: Sequence[ScoredStatement], terms: SearchTerms, session_id: str, context: Mapping[int, str | None]
 ) -> list[ScoredStatement]:
-    """Drops the hits in a session's context (`session_context.turns_in_context`).
+    """Drops the hits in a session's context (`session_context.map_turns_in_context`).
 
     They must not warm the turns after them, which would be shown in their place.
     """
@@ -324,7 +324,7 @@ def _measure_warmth(rows: Rows, hits: Sequence[ScoredStatement]) -> Warmth:
         sessions_heat[passage.session_seq] += heat
     warmest_sessions = sorted(sessions_heat, key=lambda session: (-sessions_heat[session], session))[:MAX_WARM_SESSIONS]
     heats = [(passage, heat) for passage, heat in heats if passage.session_seq in warmest_sessions]
-    following = search.turns_after(rows, sorted({passage.turn_seq for passage, _ in heats}), limit=TURNS_AFTER)
+    following = search.map_turns_after(rows, sorted({passage.turn_seq for passage, _ in heats}), limit=TURNS_AFTER)
     turns: dict[int, float] = defaultdict(float)
     for passage, heat in heats:
         for step, turn in enumerate((passage.turn_seq, *following[passage.turn_seq])):
@@ -334,13 +334,13 @@ def _measure_warmth(rows: Rows, hits: Sequence[ScoredStatement]) -> Warmth:
         seq: turn for turn, seqs in passages.passages_of_turns(rows, warmest).items() for seq in _first_and_last(seqs)
     }
     threaded = threads.follow_threads(rows, list(turn_of), rivals=True)
-    reached = passages.passage_places(rows, sorted({end for ends in threaded.values() for end, _ in ends}))
+    reached = passages.map_passage_keys(rows, sorted({end for ends in threaded.values() for end, _ in ends}))
     led: dict[int, float] = defaultdict(float)
     for seq, ends in threaded.items():
         for end, probability in ends:
             end_turn, _ = reached[end]
             led[end_turn] = max(led[end_turn], probability * turns[turn_of[seq]])
-    following = search.turns_after(rows, sorted(led), limit=len(END_HEAT_SHARES))
+    following = search.map_turns_after(rows, sorted(led), limit=len(END_HEAT_SHARES))
     for turn, heat in list(led.items()):
         for next_turn, share in zip(following[turn], END_HEAT_SHARES, strict=False):
             led[next_turn] = max(led[next_turn], share * heat)
@@ -513,7 +513,7 @@ def _find_answered_prompts(rows: Rows, read: Iterable[Passage]) -> dict[int, int
     """Returns assistant's turn -> the prompt's turn that it answers, by row keys."""
     spoken = [passage for passage in read if passage.kind == "assistant"]
     turns = sorted({passage.turn_seq for passage in spoken})
-    neighbours = search.turn_neighbours(rows, turns, projects=sorted({passage.project_seq for passage in spoken}))
+    neighbours = search.map_turn_neighbours(rows, turns, projects=sorted({passage.project_seq for passage in spoken}))
     return {turn: adjacent.before for turn, adjacent in neighbours.items()}
 
 
@@ -599,7 +599,7 @@ def _count_prompts(rows: Rows, session_id: str) -> int:
     if not session_id:
         return 0
     return session_contents.count_prompts(
-        rows, session_id, since=session_context.context_since(rows, session_id), limit=MAX_COUNTED_PROMPTS
+        rows, session_id, since=session_context.find_context_start(rows, session_id), limit=MAX_COUNTED_PROMPTS
     )
 
 
@@ -735,7 +735,7 @@ def _read_question(rows: Rows, line: Line, filter_visible: StatementFilter) -> s
     passage = line.statement.passage
     if passage is None or passage.kind not in PROMPTS or ARROW in line.text:
         return ""
-    before, _ = search.surrounding_turns(rows, passage.turn_seq, each=1)
+    before, _ = search.find_surrounding_turns(rows, passage.turn_seq, each=1)
     last = [seqs[-1] for seqs in passages.passages_of_turns(rows, before).values() if seqs]
     spoken = [passage for passage in passages.by_seqs(rows, last).values() if passage.kind == "assistant"]
     shown = filter_visible(
@@ -750,7 +750,7 @@ def _read_question(rows: Rows, line: Line, filter_visible: StatementFilter) -> s
 def _make_pointer(rows: Rows, hits: Sequence[ScoredStatement], session_id: str, asking: str) -> list[Block]:
     """Points to a turn of the conversation with most of the first hits; [] if that is in the session's context."""
     first = Counter(hit.session_id for hit in hits[:FIRST_HITS] if hit.session_id and hit.passage)
-    shown = session_context.conversations_in_context(rows, session_id)
+    shown = session_context.list_conversations_in_context(rows, session_id)
     ident = next((ident for ident, _ in first.most_common() if ident not in shown), "")
     of_session = (hit.passage for hit in hits if ident and hit.session_id == ident and hit.passage)
     for passage in of_session:

@@ -217,7 +217,7 @@ def _find_memories(
         memory_of[memory.seq] = memory
         parts.setdefault(memory.seq, {})["mended"] = FIX_WEIGHT
     replacements = _add_replacements(rows, search_query, memory_of, parts)
-    roots = search.project_roots(rows)
+    roots = search.map_project_roots(rows)
     return [
         _make_memory_hit(memory, replacements.get(seq), parts[seq], roots.get(memory.project_seq, ""), pool)
         for seq, memory in memory_of.items()
@@ -230,7 +230,7 @@ def _score_memories(rows: Rows, search_query: Query, pool: Pool, ranked: Ranking
     own_scores = scores.blend() if scores.meaning else ranking.normalised(scores.words)
     best = sorted(own_scores, key=lambda seq: (-own_scores[seq], seq))[: hybrid_search.MAX_MEMORIES]
     candidates = {seq: [{"memory": own_scores[seq]}] for seq in best}
-    for seq, turn in search.stating_turns(rows, best, projects=search_query.places) if best else []:
+    for seq, turn in search.list_stating_turns(rows, best, projects=search_query.places) if best else []:
         if turn in ranked.parts:
             candidates[seq].append(dict(ranked.parts[turn]))
     return {seq: max(of_memory, key=sum_parts) for seq, of_memory in candidates.items()}
@@ -362,7 +362,7 @@ def _find_summaries(rows: Rows, search_query: Query, degraded: list[str]) -> lis
     except DeadlineExceeded:
         degraded.append("words: session search stopped at its deadline")
         return []
-    digests = search.digests_by_seq(rows, list(scores))
+    digests = search.map_digests_by_seq(rows, list(scores))
     hits: dict[str, Hit] = {}
     for seq, score in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])):
         digest = digests[seq]

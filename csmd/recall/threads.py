@@ -120,7 +120,7 @@ def count_waiting(rows: Rows, *, model: str | None) -> int:
     """Counts the passages that are not linked yet."""
     model_seq = _find_model(rows, model)
     reached = cursors.read_cursor(rows, STAGE, str(model_seq or 0))
-    changed = len(passages.passages_to_relink(rows, model_seq or 0))
+    changed = len(passages.list_passages_to_relink(rows, model_seq or 0))
     return changed + passages.count_passages_after(rows, reached, until=_last_ready(rows, model_seq))
 
 
@@ -137,8 +137,8 @@ def _find_links(rows: Rows, name: str | None) -> tuple[list[tuple[int, int, floa
     """Returns the links (older, newer, probability) of the next passages, and these passages."""
     model = _find_model(rows, name)
     after = cursors.read_cursor(rows, STAGE, str(model or 0))
-    seqs = passages.passages_to_relink(rows, model or 0)[:BATCH]
-    seqs = seqs or passages.passages_after(rows, after, until=_last_ready(rows, model), limit=BATCH)
+    seqs = passages.list_passages_to_relink(rows, model or 0)[:BATCH]
+    seqs = seqs or passages.list_passages_after(rows, after, until=_last_ready(rows, model), limit=BATCH)
     finder = PairFinder(rows, model)
     rated = [(pair, probability(features(pair, rare))) for seq in seqs for pair, rare in finder.find_pairs(seq)]
     return [(pair.older.seq, pair.newer.seq, round(sure, 4)) for pair, sure in rated if sure >= MIN_STORED], seqs
@@ -251,15 +251,15 @@ class PairFinder:
     def _read_leads(self, seqs: Iterable[int]) -> dict[int, list[int]]:
         """Returns the passages right before each in its session, the nearest first."""
         return _fill(
-            self._lead, seqs, lambda missing: passages.passages_before(self._rows, missing, limit=LEAD_PASSAGES)
+            self._lead, seqs, lambda missing: passages.map_passages_before(self._rows, missing, limit=LEAD_PASSAGES)
         )
 
     def _find_nearest(self, seq: int, project: int) -> dict[int, float]:
         if self._model is None:
             return {}
         if seq not in self._near:
-            search = partial(vectors.vector_hits, self._rows, "passage", self._model)
-            vector = vectors.vectors_of_row(self._rows, "passage", seq, model=self._model)[:1]
+            search = partial(vectors.find_vector_hits, self._rows, "passage", self._model)
+            vector = vectors.read_vectors_of_row(self._rows, "passage", seq, model=self._model)[:1]
             hits = search(vector[0], projects=[project], limit=MAX_NEAREST + 1) if vector else []
             self._near[seq] = {int(other): ranking.cosine(distance) for other, _, _, distance in hits if other != seq}
         return self._near[seq]
@@ -281,13 +281,15 @@ class PairFinder:
         return _fill(self._rare, words, count)
 
     def _measure_cosines(self, seq: int, others: Iterable[int]) -> dict[int, float]:
-        if self._model is None or not (vector := vectors.vectors_of_row(self._rows, "passage", seq, model=self._model)):
+        if self._model is None or not (
+            vector := vectors.read_vectors_of_row(self._rows, "passage", seq, model=self._model)
+        ):
             return {}
         cosines: dict[int, float] = {}
         seqs = list(dict.fromkeys(others))
         for start in range(0, len(seqs), MAX_DISTANCES):
             batch = seqs[start : start + MAX_DISTANCES]
-            measured = vectors.distances(self._rows, "passage", self._model, vector[0], batch)
+            measured = vectors.compute_distances(self._rows, "passage", self._model, vector[0], batch)
             cosines |= {other: ranking.cosine(distance) for other, distance in measured.items()}
         return cosines
 

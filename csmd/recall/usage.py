@@ -248,11 +248,13 @@ def judge_receipts(rows: Rows, waiting: Sequence[WaitingReceipt]) -> list[Judged
 
     stream: Sequence[StoredTurn] = []
     if session:
-        start = max(0, receipts.ordinal_at(rows, session, waiting[0].at) - TURNS_BEFORE)
-        stream = turns.stream_turns(rows, session, after=start, limit=TURNS_BEFORE + TURNS_AFTER)
+        start = max(0, receipts.find_ordinal_at(rows, session, waiting[0].at) - TURNS_BEFORE)
+        stream = turns.read_stream_turns(rows, session, after=start, limit=TURNS_BEFORE + TURNS_AFTER)
     parse = cache(parse_turn)
     judged: list[JudgedReceipt] = []
     for receipt in waiting:
-        texts = {item_id: text for item_id, text in receipts.item_texts(rows, receipt.seq) if text not in ("", PURGED)}
+        texts = {
+            item_id: text for item_id, text in receipts.read_item_texts(rows, receipt.seq) if text not in ("", PURGED)
+        }
         judged.append(_judge(receipt, texts, stream, parse, is_common))
     return judged

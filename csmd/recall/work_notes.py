@@ -106,7 +106,7 @@ def recall_failure(rows: Rows, *, places: Sequence[int], session_id: str, failed
     seen = failure_reports.find_failure(failed.tool, failed.command, output, at="", uuid="")
     if seen is None:
         return NOTHING
-    here = failures.PresentContext(session_id, session_context.context_since(rows, session_id))
+    here = failures.PresentContext(session_id, session_context.find_context_start(rows, session_id))
     in_context = session_context.ids_in_context(rows, session_id)
     same = _find_known(rows, [seen.fingerprint], places, here)
     # A message without a name fits unrelated failures.
@@ -245,7 +245,9 @@ def file_block(
 
     Leaves out ids in the session's context and in `exclude`; None if there are no notes.
     """
-    calls = turns.last_tool_inputs(rows, session_id, TOOLS, back=MAX_TURNS_BACK, limit=MAX_CALLS) if session_id else []
+    calls = (
+        turns.list_last_tool_inputs(rows, session_id, TOOLS, back=MAX_TURNS_BACK, limit=MAX_CALLS) if session_id else []
+    )
     at_hand = list(dict.fromkeys(path for call in calls if (path := read_file_path(call))))[:MAX_FILES_AT_HAND]
     in_context = session_context.ids_in_context(rows, session_id)
     paths = list(dict.fromkeys([*find_paths(named), *at_hand]))[:MAX_FILES]

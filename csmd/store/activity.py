@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from csmd.store.sqlite import Rows, live_bytes
+from csmd.store.sqlite import Rows, count_live_bytes
 
 #: Name -> query of what `csmd status` counts.
 COUNT_QUERIES: Sequence[tuple[str, str]] = (
@@ -37,7 +37,7 @@ def increment_counters(rows: Rows, names: Iterable[tuple[str, int]]) -> None:
         )
 
 
-def counters(rows: Rows) -> dict[str, int]:
+def read_counters(rows: Rows) -> dict[str, int]:
     """Returns every counter and its value."""
     return dict(rows.all("select name, value from counters order by name"))
 
@@ -47,18 +47,18 @@ def counts(rows: Rows) -> dict[str, int]:
     return {name: rows.number(sql) for name, sql in COUNT_QUERIES}
 
 
-def tallied_counts(rows: Rows) -> dict[str, int]:
+def read_tallies(rows: Rows) -> dict[str, int]:
     """Returns the counts of `counts` in constant time: those of long tables are kept by triggers."""
     tallies: dict[str, int] = dict(rows.all("select name, value from tallies order by name"))
     return {name: tallies.get(name, 0) if name in TALLIED_COUNTS else rows.number(sql) for name, sql in COUNT_QUERIES}
 
 
-def memories_by_gate_and_tier(rows: Rows) -> list[tuple[str, str, int]]:
+def count_by_gate_and_tier(rows: Rows) -> list[tuple[str, str, int]]:
     """Returns (gate, tier, memories) of each pair that has some."""
     return rows.all("select gate, tier, count(*) from memories group by gate, tier order by gate, tier")
 
 
-def last_event_times(rows: Rows) -> dict[str, str]:
+def list_last_event_times(rows: Rows) -> dict[str, str]:
     """Returns the time of the last hook event of each name; one index lookup for each, so no other event is read."""
     last: dict[str, str] = {}
     name = rows.value("select min(name) from events")
@@ -68,7 +68,7 @@ def last_event_times(rows: Rows) -> dict[str, str]:
     return last
 
 
-def totals_by_host(rows: Rows) -> list[tuple[str, int, int, str, str]]:
+def list_totals_by_host(rows: Rows) -> list[tuple[str, int, int, str, str]]:
     """Returns (host, sessions, turns, last turn, last event or "") of each assistant; turns include sub-agents'."""
     sql = """select s.host, sum(case when s.parent = '' then 1 else 0 end),
         sum((select count(*) from session_turn st where st.session_seq = s.seq)), max(s.last_at)
@@ -78,7 +78,7 @@ def totals_by_host(rows: Rows) -> list[tuple[str, int, int, str, str]]:
     return [(host, sessions, turns, last, events.get(host, "")) for host, sessions, turns, last in hosts]
 
 
-def last_read_at(rows: Rows) -> str:
+def find_last_read_time(rows: Rows) -> str:
     """Returns when a transcript last had new lines; "" if there is none."""
     return rows.text("select max(read_at) from files")
 
@@ -92,7 +92,7 @@ def project_counts(rows: Rows) -> list[tuple[int, str, str, int, int, str]]:
     return rows.all(sql)
 
 
-def created_at(rows: Rows) -> str:
+def find_creation_time(rows: Rows) -> str:
     """Returns when this database was created; "" if unknown."""
     return rows.text("select min(applied_at) from migrations")
 
@@ -100,7 +100,7 @@ def created_at(rows: Rows) -> str:
 def record_size(rows: Rows, day: str) -> bool:
     """Records the size of a day (`2026-05-04`) and drops the oldest days; False if the day has a size."""
     sql = "insert into sizes (day, bytes) values (:day, :bytes) on conflict (day) do nothing returning bytes"
-    added = rows.value(sql, day=day, bytes=live_bytes(rows))
+    added = rows.value(sql, day=day, bytes=count_live_bytes(rows))
     if added is None:
         return False
     rows.keep_newest("sizes", "day", "day", limit=MAX_SIZE_DAYS)

@@ -89,7 +89,7 @@ _SOURCES: Mapping[str, _Source] = {
 KINDS: tuple[str, ...] = tuple(_SOURCES)
 
 
-def feed_positions(rows: Rows) -> dict[str, int]:
+def read_feed_positions(rows: Rows) -> dict[str, int]:
     """Returns the last row key of each kind; 0 for none."""
     tables = {kind: source.tables.partition(" ")[0] for kind, source in _SOURCES.items()}
     return {kind: rows.number(f"select max(seq) from {table}") for kind, table in tables.items()}  # noqa: S608

@@ -50,28 +50,30 @@ class Copy(NamedTuple):
     counts: dict[str, int]
 
 
-def backup_folder(database: Path) -> Path:
+def get_backup_directory(database: Path) -> Path:
     """Returns the directory of a database's copies."""
     return database.parent / FOLDER
 
 
-def backup_path(database: Path, *, now: str) -> Path:
+def make_backup_path(database: Path, *, now: str) -> Path:
     """Returns the path of a copy made at `now`."""
-    return backup_folder(database) / f"csmd-{_stamp(now)}.db"
+    return get_backup_directory(database) / f"csmd-{_format_stamp(now)}.db"
 
 
-def _stamp(now: str) -> str:
+def _format_stamp(now: str) -> str:
     return re.sub(r"[-:]|[.]\d+", "", now)
 
 
 def list_backups(database: Path) -> list[Path]:
     """Returns the copies of a database, the newest first, without unfinished ones and other files."""
     with contextlib.suppress(OSError):
-        return sorted((path for path in backup_folder(database).iterdir() if _NAME.fullmatch(path.name)), reverse=True)
+        return sorted(
+            (path for path in get_backup_directory(database).iterdir() if _NAME.fullmatch(path.name)), reverse=True
+        )
     return []
 
 
-def time_in_name(path: Path) -> datetime | None:
+def parse_time_in_name(path: Path) -> datetime | None:
     """Returns when a copy was made, by its name; None for another file."""
     match = _NAME.fullmatch(path.name)
     try:
@@ -105,8 +107,8 @@ def make_backup(
     StoreError if the disk or the database refuses or `stop` returns true; Damaged if the copy, and with it the
     database, is not sound.
     """
-    folder = files.make_private(target.parent) if target.parent == backup_folder(database) else target.parent
-    if target.parent == backup_folder(database):
+    folder = files.make_private(target.parent) if target.parent == get_backup_directory(database) else target.parent
+    if target.parent == get_backup_directory(database):
         clear_unfinished(folder)
     temp = folder / f"{UNFINISHED}{os.urandom(6).hex()}"
     try:
@@ -179,10 +181,10 @@ def convert(source: Path, target: Path, *, encrypted: bool) -> None:
     os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     with open_rows(source, readonly=False, inspect_only=True) as rows:
         cipher.copy_into(rows.connection, target, encrypted=encrypted)
-        expected = sqlite.row_counts(rows)
+        expected = sqlite.count_rows_by_table(rows)
     with open_rows(target, readonly=True) as rows:
         wrong = [text for (text,) in rows.all("pragma quick_check(1)") if text != "ok"]
-        if wrong or sqlite.row_counts(rows) != expected:
+        if wrong or sqlite.count_rows_by_table(rows) != expected:
             raise StoreError(f"{source}: the copy differs from the original", hint="run `csmd repair`")
     files.flush_to_disk(target)
 
@@ -198,10 +200,10 @@ def convert_if_needed(path: Path) -> Path:
 
 def find_newest_sound(database: Path) -> Path | None:
     """Returns the newest usable copy, or None."""
-    return _first_sound(list_backups(database))
+    return _find_first_sound(list_backups(database))
 
 
-def _first_sound(copies: Iterable[Path]) -> Path | None:
+def _find_first_sound(copies: Iterable[Path]) -> Path | None:
     for path in copies:
         with contextlib.suppress(StoreError, BadInput):
             examine(path)
@@ -209,15 +211,15 @@ def _first_sound(copies: Iterable[Path]) -> Path | None:
     return None
 
 
-def pre_migration_path(database: Path) -> Path:
+def make_pre_migration_path(database: Path) -> Path:
     """Returns the path of the copy made before a migration."""
     return database.with_suffix(".before-migration.db")
 
 
 def find_newest_compatible(database: Path) -> Path | None:
     """Returns the newest copy that this version can use, also one from before a migration; None if there is none."""
-    copies = [path for path in (pre_migration_path(database), *list_backups(database)) if path.is_file()]
-    return _first_sound(sorted(copies, key=lambda path: path.stat().st_mtime_ns, reverse=True))
+    copies = [path for path in (make_pre_migration_path(database), *list_backups(database)) if path.is_file()]
+    return _find_first_sound(sorted(copies, key=lambda path: path.stat().st_mtime_ns, reverse=True))
 
 
 def delete_old_backups(database: Path, *, keep: int) -> int:
@@ -249,7 +251,7 @@ def refuse_lost_database(database: Path) -> None:
 def record_open_files(database: Path) -> None:
     """Records which file and log belong together, for `move_stale_log_aside`; replaces the earlier record."""
     record_path = database.parent / OPEN_FILES_RECORD
-    if (inodes := _inodes(database)) is None:
+    if (inodes := _read_inodes(database)) is None:
         record_path.unlink(missing_ok=True)
     else:
         files.write_atomic(record_path, wire.dumps(inodes).encode(), durable=False)
@@ -271,7 +273,7 @@ def restore_rescued(database: Path) -> Path | None:
     record = files.read_json(database.parent / OPEN_FILES_RECORD) or {}
     if "rescued" not in record or database.exists():
         return None
-    copy = backup_folder(database) / str(record["rescued"])
+    copy = get_backup_directory(database) / str(record["rescued"])
     temp = database.with_name(f"{UNFINISHED}{os.urandom(6).hex()}")
     try:
         examine(copy)
@@ -292,7 +294,7 @@ def move_stale_log_aside(database: Path, *, now: str) -> Path | None:
     SQLite would apply it to the new database. A daemon that exits by itself leaves no log; a killed one does.
     """
     record = files.read_json(database.parent / OPEN_FILES_RECORD)
-    inodes = _inodes(database)
+    inodes = _read_inodes(database)
     if (
         record is None
         or inodes is None
@@ -300,7 +302,7 @@ def move_stale_log_aside(database: Path, *, now: str) -> Path | None:
         or record["database"] == inodes["database"]
     ):
         return None
-    folder = files.make_private(database.parent / f"damaged-{_stamp(now)}")
+    folder = files.make_private(database.parent / f"damaged-{_format_stamp(now)}")
     for suffix in DATABASE_SUFFIXES[1:]:
         with contextlib.suppress(FileNotFoundError):
             path = database.with_name(database.name + suffix)
@@ -310,7 +312,7 @@ def move_stale_log_aside(database: Path, *, now: str) -> Path | None:
     return folder
 
 
-def _inodes(database: Path) -> dict[str, int] | None:
+def _read_inodes(database: Path) -> dict[str, int] | None:
     """Returns the inodes of a database and of its log; None if one is missing."""
     with contextlib.suppress(FileNotFoundError):
         return {"database": database.stat().st_ino, "log": database.with_name(f"{database.name}-wal").stat().st_ino}

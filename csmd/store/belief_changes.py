@@ -68,7 +68,7 @@ def record_event(rows: Rows, memory_id: str, act: str, *, by: str, at: str, abou
     rows.insert("memory_events", at=at, act=act, about=about, memory_id=memory_id, project_seq=project, by_whom=by)
 
 
-def changes_of(rows: Rows, memory_id: str) -> list[Change]:
+def list_changes(rows: Rows, memory_id: str) -> list[Change]:
     """Returns the changes of a memory, in order."""
     sql = """select seq, memory_id, change, before, after, reason, by_whom, at, undone_at
         from belief_changes where memory_id = :id order by seq"""
@@ -77,14 +77,14 @@ def changes_of(rows: Rows, memory_id: str) -> list[Change]:
 
 def latest_change(rows: Rows, memory_id: str, change: str = SUPERSEDED) -> Change | None:
     """Returns the latest change of a kind that was not undone; None if there is none."""
-    changes = [row for row in changes_of(rows, memory_id) if row.change == change and not row.undone_at]
+    changes = [row for row in list_changes(rows, memory_id) if row.change == change and not row.undone_at]
     return changes[-1] if changes else None
 
 
-def refused_successors(rows: Rows, memory_id: str) -> frozenset[str]:
+def list_refused_successors(rows: Rows, memory_id: str) -> frozenset[str]:
     """Returns the memories that must not supersede this one again, because a person said so."""
     return frozenset(
-        change.before for change in changes_of(rows, memory_id) if change.change == REFUSED and not change.undone_at
+        change.before for change in list_changes(rows, memory_id) if change.change == REFUSED and not change.undone_at
     )
 
 
@@ -117,7 +117,7 @@ def undo_supersession(rows: Rows, change: Change, *, at: str) -> None:
     memory = memories.by_id(rows, change.memory_id)
     if memory is None:
         return
-    free = _without_supersession(change, replace(memory, superseded_by=""))
+    free = _revert_supersession(change, replace(memory, superseded_by=""))
     archived = latest_change(rows, memory.id, ARCHIVE)
     # A dream archived it because it was superseded.
     if archived is not None and archived.by == DREAM and archived.seq > change.seq:
@@ -129,7 +129,7 @@ def undo_supersession(rows: Rows, change: Change, *, at: str) -> None:
     set_undone(rows, change.seq, at=at)
 
 
-def _without_supersession(change: Change, memory: Memory) -> Memory:
+def _revert_supersession(change: Change, memory: Memory) -> Memory:
     """Returns a memory with the confidence and times from before a change; unchanged if a purge removed the figures."""
     before, after = parse_state(change.before), parse_state(change.after)
     if any(name not in before or name not in after for name in ("confidence", *TIMES)):
@@ -173,7 +173,7 @@ def unlink(rows: Rows, memory_id: str, other: str, relationship: str) -> None:
     rows.run(sql, relationship=relationship, one=memory_id, other=other)
 
 
-def superseded_memories(rows: Rows, projects: Sequence[int], *, limit: int) -> list[int]:
+def list_superseded_seqs(rows: Rows, projects: Sequence[int], *, limit: int) -> list[int]:
     """Returns the row keys of superseded memories of these projects, the latest confirmed first."""
     sql = f"""select seq from memories m where superseded_by <> '' and {in_keys("project_seq", projects)} and twin_of = 0
         and not exists (select 1 from links l where l.from_seq = m.seq and l.relationship = 'merged_into')
@@ -211,7 +211,7 @@ def lower_authority(rows: Rows, memory: Memory, *, reason: str, by: str, now: st
     record_change(rows, memory.id, AUTHORITY, memory.authority, "assistant", reason, by, now)
 
 
-def surviving_memory(rows: Rows, memory: Memory) -> Memory:
+def find_surviving_memory(rows: Rows, memory: Memory) -> Memory:
     """Returns the memory that this one was merged into, or itself."""
     seen = {memory.id}
     while memory.superseded_by and memory.superseded_by not in seen and is_merged(rows, memory):
@@ -229,9 +229,9 @@ def is_merged(rows: Rows, memory: Memory) -> bool:
     return rows.exists(merged, seq=memory.seq)
 
 
-def merges_of(rows: Rows, merged: str, into: str) -> list[Change]:
+def list_merges(rows: Rows, merged: str, into: str) -> list[Change]:
     """Returns every merge of a memory into another memory, undone merges included."""
-    return [change for change in changes_of(rows, merged) if change.change == MERGE and change.after == into]
+    return [change for change in list_changes(rows, merged) if change.change == MERGE and change.after == into]
 
 
 def merge_memories(rows: Rows, merged: Memory, into: Memory, *, reason: str, by: str, now: str) -> None:
@@ -247,12 +247,12 @@ def merge_memories(rows: Rows, merged: Memory, into: Memory, *, reason: str, by:
     record_change(rows, into.id, ABSORBED, before, after, reason, by, now)
 
 
-def last_merge(rows: Rows, memory_id: str) -> tuple[Change, Change] | None:
+def find_last_merge(rows: Rows, memory_id: str) -> tuple[Change, Change] | None:
     """Returns the merge of a memory that is not undone, and its change of the other memory; None if there is none."""
     merge = latest_change(rows, memory_id, MERGE)
     absorptions = [
         change
-        for change in (changes_of(rows, merge.after) if merge else ())
+        for change in (list_changes(rows, merge.after) if merge else ())
         if change.change == ABSORBED and not change.undone_at and change.after.split()[1] == memory_id
     ]
     return (merge, absorptions[-1]) if merge and absorptions else None
@@ -275,7 +275,7 @@ def archive_memory(rows: Rows, memory: Memory, *, reason: str, by: str, now: str
     record_change(rows, memory.id, ARCHIVE, memory.tier, "archive", reason, by, now)
 
 
-def represented_memories(rows: Rows, memory_id: str) -> list[str]:
+def list_represented_ids(rows: Rows, memory_id: str) -> list[str]:
     """Returns the memories that one represents: those that it superseded or that were merged into it, and its twins."""
     sql = """select m.id from memories m where m.superseded_by = :id and m.superseded_by <> '' union select t.id
         from memories n join memories t on t.twin_of = n.seq and t.twin_of > 0 where n.id = :id order by 1"""

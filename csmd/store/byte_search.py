@@ -42,7 +42,7 @@ class FileHits:
     lines: list[int] = field(default_factory=list)
 
 
-def files_below(folder: Path, *, leave_out: Sequence[str] = (), environments: bool = True) -> Iterator[Path]:
+def walk_files(folder: Path, *, leave_out: Sequence[str] = (), environments: bool = True) -> Iterator[Path]:
     """Yields every regular file below a folder, or the file itself; no link is followed.
 
     `leave_out` names folders to skip; Python environments are skipped unless `environments`.
@@ -71,13 +71,15 @@ def count_in_bytes(path: Path, needles: Sequence[Needle]) -> int:
     with path.open("rb") as file:
         while data := file.read(CHUNK_BYTES):
             chunk = rest + data
-            count += len(_spans(chunk, needles))
+            count += len(_find_spans(chunk, needles))
             rest = chunk[-OVERLAP_BYTES:]
-            count -= len(_spans(rest, needles)) if len(data) == CHUNK_BYTES else 0  # the next chunk counts the overlap
+            count -= (
+                len(_find_spans(rest, needles)) if len(data) == CHUNK_BYTES else 0
+            )  # the next chunk counts the overlap
     return count
 
 
-def _spans(data: bytes, needles: Sequence[Needle]) -> list[str]:
+def _find_spans(data: bytes, needles: Sequence[Needle]) -> list[str]:
     """Returns the matches in some bytes, as they appear there."""
     folded = data.lower()
     likely = [needle for needle in needles if needle.rare in folded]
@@ -92,7 +94,7 @@ def find_in_lines(path: Path, needles: Sequence[Needle], names: Sequence[bytes],
     hits = FileHits(str(path))
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            spans = _spans(line, needles)
+            spans = _find_spans(line, needles)
             amount = len(spans) + sum(name in line for name in names)
             if amount:
                 hits.count += amount
@@ -108,7 +110,7 @@ def scan_files(
     needles = [Needle(text) for text in texts]
     own_hits: list[FileHits] = []
     for root in own:
-        for path in files_below(root, leave_out=SKIPPED_FOLDERS, environments=False):
+        for path in walk_files(root, leave_out=SKIPPED_FOLDERS, environments=False):
             with contextlib.suppress(OSError):
                 relative = str(path.relative_to(root)) if path != root else ""
                 if needles and (
@@ -118,7 +120,7 @@ def scan_files(
     host_hits: list[FileHits] = []
     seen: set[str] = set()
     for root in hosts:
-        for path in files_below(root):
+        for path in walk_files(root):
             with contextlib.suppress(OSError):
                 hits = find_in_lines(path, needles, [name.encode() for name in names], seen)
                 if hits.count:

@@ -161,13 +161,13 @@ def waiting(
     )
 
 
-def waiting_wordings(rows: Rows) -> list[Candidate]:
+def list_waiting_wordings(rows: Rows) -> list[Candidate]:
     """Returns the wordings from pages that wait for a person's answer, the oldest first."""
     wordings = (item for item in waiting(rows, projects=None) if item.source == PAGE and item.kind == "belief")
     return sorted(wordings, key=lambda item: item.seq)
 
 
-def asked_about(rows: Rows) -> frozenset[str]:
+def list_questioned_ids(rows: Rows) -> frozenset[str]:
     """Returns the ids of the memories about which a person is asked whether they are still true."""
     sql = """select memory_ids
         from candidates where kind in ('near_duplicate', 'stale', 'orphan') and status = 'needs_review'"""
@@ -175,7 +175,7 @@ def asked_about(rows: Rows) -> frozenset[str]:
     return frozenset(ident for idents in listed for ident in str(idents).split())
 
 
-def asked_with(rows: Rows, reason: str, *, projects: Sequence[int]) -> list[Candidate]:
+def list_questions(rows: Rows, reason: str, *, projects: Sequence[int]) -> list[Candidate]:
     """Returns the waiting questions with this reason about memories of these projects, the oldest first."""
     condition = "m.kind = 'stale' and m.status = 'needs_review' and m.reason = :reason"
     return where(rows, f"{condition} and {in_keys('m.project_seq', projects)} order by m.seq", reason=reason)
@@ -188,13 +188,13 @@ def list_projects_with_warning(rows: Rows) -> list[int]:
     return rows.column(sql)
 
 
-def waiting_after(rows: Rows, seq: int, *, limit: int) -> list[Candidate]:
+def list_waiting_after(rows: Rows, seq: int, *, limit: int) -> list[Candidate]:
     """Returns the next waiting candidates past a row key."""
     waits = "m.seq > :seq and m.status in ('open', 'needs_review') order by m.seq limit :limit"
     return where(rows, waits, seq=seq, limit=limit)
 
 
-def waiting_of(rows: Rows, keys: Iterable[tuple[int, str, str]]) -> list[Candidate]:
+def find_waiting(rows: Rows, keys: Iterable[tuple[int, str, str]]) -> list[Candidate]:
     """Returns the waiting candidates of some (project, kind, fingerprint), at most one of each."""
     waiting_candidates: list[Candidate] = []
     for project, kind, fingerprint in keys:

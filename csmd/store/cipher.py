@@ -38,14 +38,14 @@ def encrypts_new() -> bool:
     return _process_key.for_new
 
 
-def cipher_library() -> str:
+def read_cipher_version() -> str:
     """Returns the cipher that apsw was built with; "" if none."""
     return str(getattr(apsw, "mc_version", ""))
 
 
 def require_cipher() -> None:
     """Raises ConfigError if apsw was built without a cipher."""
-    if not cipher_library():
+    if not read_cipher_version():
         raise ConfigError(
             "encryption needs apsw-sqlite3mc in place of apsw",
             hint="run `pip uninstall apsw` and `pip install --force-reinstall apsw-sqlite3mc` where csmd is installed",

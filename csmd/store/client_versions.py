@@ -21,7 +21,7 @@ def record_versions(rows: Rows, latest: Mapping[str, str]) -> None:
     rows.keep_newest("clients", "version", "last_at", limit=MAX_VERSIONS)
 
 
-def versions_since(rows: Rows, at: str) -> dict[str, str]:
+def list_versions_since(rows: Rows, at: str) -> dict[str, str]:
     """Returns the time of the latest line by version, of versions with a line since a time, the latest first."""
     return dict(
         rows.all("select version, last_at from clients where last_at >= :at order by last_at desc, version", at=at)

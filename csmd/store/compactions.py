@@ -56,7 +56,7 @@ class Compaction(NamedTuple):
         return self.tokens_before - self.tokens_after if self.outcome == "compressed" else 0
 
 
-def sizes_of(text: str, uuid: str) -> Sizes | None:
+def measure_sizes(text: str, uuid: str) -> Sizes | None:
     """Returns the sizes of a turn whose stored text was trimmed; None if nothing was.
 
     The missing text is taken to be of the same kind as the stored one.
@@ -73,7 +73,7 @@ def sizes_of(text: str, uuid: str) -> Sizes | None:
 
 def record_trim(rows: Rows, seq: int, *, uuid: str, original: str, stored: str) -> None:
     """Records what a turn lost when it was stored: `original` is its text in the transcript, `stored` the stored one."""
-    sizes = sizes_of(original, uuid)
+    sizes = measure_sizes(original, uuid)
     cause: Cause = "size"
     if stored != original:
         original_sizes = sizes or Sizes(display.count_bytes(original), 0, weigh_tokens(original), 0)
@@ -96,14 +96,14 @@ def record_drop(rows: Rows, seq: int, *, text: str, name: str, reason: str, caus
     """Replaces a turn's text by `[NAME of N bytes REASON]` and records the loss."""
     sql = "select bytes_before, tokens_before, is_counted from compactions where turn_seq = :seq and bytes_before > 0"
     record = rows.first(sql, seq=seq)
-    before, tokens, is_counted = record or (display.count_bytes(text), *_tokens(rows, seq, text))
+    before, tokens, is_counted = record or (display.count_bytes(text), *_read_tokens(rows, seq, text))
     placeholder = f"[{name} of {before} bytes {reason}]"
     sizes = Sizes(before, len(placeholder), tokens, weigh_tokens(placeholder))
     _write(rows, seq, sizes, cause=cause, is_counted=is_counted)
     rows.update("turns", seq, text=placeholder, dropped=before, gone=1)
 
 
-def _tokens(rows: Rows, seq: int, text: str) -> tuple[int, int]:
+def _read_tokens(rows: Rows, seq: int, text: str) -> tuple[int, int]:
     """Returns the tokens of a turn's text, and whether they were counted."""
     counted = rows.find("turns", "counted", seq=seq)
     return (weigh_tokens(text), 0) if counted is None else (int(counted), 1)
@@ -194,7 +194,7 @@ def sum_outcomes(rows: Rows, *, projects: Sequence[int] | None, session: str = "
     return rows.read(Total, sql, session=session)
 
 
-def average_reduction(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> float:
+def compute_average_reduction(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> float:
     """Returns the average reduction of a compressed turn's tokens in percent."""
     sql = f"""select avg((c.tokens_before - c.tokens_after) * 100.0 / c.tokens_before) {_JOINED}
         where c.outcome = 'compressed' and {in_keys("t.project_seq", projects)} and {_OF_SESSION}"""
@@ -202,7 +202,7 @@ def average_reduction(rows: Rows, *, projects: Sequence[int] | None, session: st
     return round(float(share or 0), 1)
 
 
-def trimmed_turns(rows: Rows, session_seq: int) -> dict[str, int]:
+def list_trimmed_turns(rows: Rows, session_seq: int) -> dict[str, int]:
     """Maps the uuid of each turn of a session that is stored in part to its original bytes."""
     sql = """select t.uuid, c.bytes_before from session_turn st join compactions c on c.turn_seq = st.turn_seq
         join turns t on t.seq = st.turn_seq where st.session_seq = :session and c.cause = 'size'"""
@@ -210,7 +210,7 @@ def trimmed_turns(rows: Rows, session_seq: int) -> dict[str, int]:
     return dict(trimmed)
 
 
-def tokens_saved(rows: Rows) -> int:
+def sum_tokens_saved(rows: Rows) -> int:
     """Returns the tokens that compaction saved in all."""
     return rows.number("select sum(tokens_before - tokens_after) from compactions where outcome = 'compressed'")
 

@@ -144,7 +144,7 @@ class Store:
             writer = open_connection(readonly=False)
             rows = Rows(writer)
             self.is_encrypted = has_key(writer)
-            self.migrated = schema_migrations.migrate(rows, now=now, backup=backup.pre_migration_path(path))
+            self.migrated = schema_migrations.migrate(rows, now=now, backup=backup.make_pre_migration_path(path))
             self.hash_key = _hash_key(rows, path)
             self._maintenance = open_connection(readonly=False)
             self._maintenance.set_busy_timeout(CHECKPOINT_PATIENCE_MS)
@@ -163,7 +163,7 @@ class Store:
                 for lane, tasks in self._reads.items()
             }
             cleanup.pop_all()
-        self._identity = _file_identity(path)
+        self._identity = _read_file_identity(path)
         self._is_rescue_noted = False
         self._rescued_commits = -1
         """The number of commits in the copy of a deleted or replaced database; -1 if there is no copy."""
@@ -178,7 +178,7 @@ class Store:
     def displacement(self) -> Displacement:
         """Whether the open file is still at its path; "" if it is. Reads the disk; may be called from any thread."""
         try:
-            return "" if _file_identity(self.path) == self._identity else "replaced"
+            return "" if _read_file_identity(self.path) == self._identity else "replaced"
         except OSError:
             return "gone"
 
@@ -191,7 +191,7 @@ class Store:
         if not self.displacement():
             self._forget_rescue()
             return None
-        target = backup.backup_path(self.path, now=now)
+        target = backup.make_backup_path(self.path, now=now)
         if self.is_rescued or not (self._is_directory_unchanged() or self._is_directory_free()):
             return None
         with self._maintaining:
@@ -219,7 +219,7 @@ class Store:
 
     def _is_directory_unchanged(self) -> bool:
         try:
-            return _file_identity(self.path.parent)[:2] == self._identity[2:]
+            return _read_file_identity(self.path.parent)[:2] == self._identity[2:]
         except OSError:
             return False
 
@@ -419,7 +419,7 @@ class Store:
             )
 
 
-def _file_identity(path: Path) -> tuple[int, int, int, int]:
+def _read_file_identity(path: Path) -> tuple[int, int, int, int]:
     """Returns (device, inode) of a file and of its directory; raises OSError if it is missing."""
     file, folder = path.stat(), path.parent.stat()
     return file.st_dev, file.st_ino, folder.st_dev, folder.st_ino

@@ -58,7 +58,7 @@ def list_waiting(rows: Rows, *, since: str, quiet_before: str, now: str) -> list
     return rows.read(EndedSession, sql, since=since, quiet_before=quiet_before, now=now)
 
 
-def stated_memories(rows: Rows, ended: EndedSession) -> list[tuple[int, int, str]]:
+def list_stated_memories(rows: Rows, ended: EndedSession) -> list[tuple[int, int, str]]:
     """Returns (ordinal, row key, uuid) of memories first stated in a session since it was last asked about."""
     sql = f"""select st.ordinal, m.seq, p.uuid
         from memories m join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id
@@ -71,7 +71,7 @@ def stated_memories(rows: Rows, ended: EndedSession) -> list[tuple[int, int, str
     )
 
 
-def prompts(rows: Rows, ended: EndedSession) -> list[Prompt]:
+def list_prompts(rows: Rows, ended: EndedSession) -> list[Prompt]:
     """Returns the user's prompts in a session since it was last asked about, in order."""
     sql = f"""select st.ordinal, t.uuid, t.at, t.text, coalesce((select substr(b.text, -:end)
         from session_turn sb join turns b on b.seq = sb.turn_seq where sb.session_seq = st.session_seq
@@ -156,7 +156,7 @@ def record_work_state(rows: Rows, memory_seq: int, *, uuid: str, ended: EndedSes
     rows.upsert("stands", "memory_seq, uuid", memory_seq=memory_seq, uuid=uuid, **where)
 
 
-def work_states(rows: Rows, session_seqs: Collection[int]) -> dict[str, tuple[str, str]]:
+def read_work_states(rows: Rows, session_seqs: Collection[int]) -> dict[str, tuple[str, str]]:
     """Returns session -> (the state in which it left the work, when that was said), of those without later turns."""
     sql = f"""select s.id, m.text, m.created_at from stands x
         join sessions s on s.seq = x.session_seq and s.turns = x.turns join memories m on m.seq = x.memory_seq

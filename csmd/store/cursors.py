@@ -61,13 +61,13 @@ class Pace:
         )
 
 
-def sessions_at_work(rows: Rows, *, quiet_before: str) -> dict[int, int]:
+def list_sessions_at_work(rows: Rows, *, quiet_before: str) -> dict[int, int]:
     """Returns the number of turns of people's conversations with a turn since `quiet_before`, by row key."""
     sql = "select seq, turns from sessions where parent = '' and last_at >= :quiet_before"
     return dict(rows.all(sql, quiet_before=quiet_before))
 
 
-def file_state(rows: Rows, path: str) -> FileState | None:
+def find_file_state(rows: Rows, path: str) -> FileState | None:
     """Returns the state of reading of a transcript; None if it was never read."""
     sql = "select path, device, inode, position, head, foot, mtime_ns, bad_lines from files where path = :path"
     return rows.read_one(FileState, sql, path=path)
@@ -113,7 +113,7 @@ def sessions_behind(rows: Rows, stage: str, *, after: str = "", pace: Pace = Pac
     return rows.read(SessionBehind, sql, stage=stage, after=after, quiet_before=pace.quiet_before, now=pace.now)
 
 
-def exchange_start(rows: Rows, session_seq: int, *, at: int) -> int:
+def find_exchange_start(rows: Rows, session_seq: int, *, at: int) -> int:
     """Returns the ordinal of the latest prompt at or before the ordinal `at` in a conversation; 0 for none."""
     sql = """select max(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq
         where st.session_seq = :session and st.ordinal <= :at and t.kind in ('user', 'relayed')"""

@@ -123,7 +123,7 @@ def list_items(rows: Rows, digest_seq: int) -> list[ItemRow]:
     return rows.read(ItemRow, sql, digest=digest_seq)
 
 
-def headlines(rows: Rows, digest_seq: int) -> list[tuple[str, str, str, str]]:
+def list_headlines(rows: Rows, digest_seq: int) -> list[tuple[str, str, str, str]]:
     """Returns (kind, text, kind and time of its turn) of the items of a digest that fit a line.
 
     Goal, files, commits and their reasons, branches, pull requests, open ends, outcome; errors of checks that failed to
@@ -136,7 +136,7 @@ def headlines(rows: Rows, digest_seq: int) -> list[tuple[str, str, str, str]]:
     return rows.all(sql, digest=digest_seq)
 
 
-def dated_items(rows: Rows, digest_seq: int) -> list[tuple[str, str, int, str]]:
+def list_dated_items(rows: Rows, digest_seq: int) -> list[tuple[str, str, int, str]]:
     """Returns (kind, text, amount, time of its turn) of every item; the kind of an error that stayed is `failing`."""
     sql = """select case when i.kind = 'error' and i.state = 'failed' then 'failing' else i.kind end,
         i.text, i.amount, coalesce(t.at, '')

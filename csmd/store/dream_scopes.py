@@ -34,7 +34,7 @@ def list_scopes(rows: Rows) -> list[DreamScope]:
     return rows.read(DreamScope, sql)
 
 
-def scope_memories(rows: Rows, scope: DreamScope) -> list[int]:
+def list_memory_seqs(rows: Rows, scope: DreamScope) -> list[int]:
     """Returns the row keys of a scope's memories that are not archived, and of living general ones that apply there."""
     latest = f"""select m.seq from memories m
         where m.project_seq = :scope and m.tier <> 'archive' and m.twin_of = 0 and {memories.NOT_COLLEAGUES}
@@ -51,7 +51,7 @@ def filter_unarchived(rows: Rows, seqs: Sequence[int]) -> list[Memory]:
     return memories.where(rows, f"{in_keys('m.seq', seqs)} and m.tier <> 'archive' and m.twin_of = 0")
 
 
-def stated_habits(rows: Rows, scope: DreamScope) -> list[int]:
+def list_stated_habits(rows: Rows, scope: DreamScope) -> list[int]:
     """Returns the row keys of working habits that users stated in the projects of a workspace (or anywhere).
 
     [] for a project.
@@ -71,7 +71,7 @@ def filter_stated_habits(rows: Rows, workspace: int, memory_ids: Sequence[str]) 
     return {memory_id: project for memory_id, project in projects.items() if project is not None}
 
 
-def dream_topics(rows: Rows, scope: DreamScope, seqs: Sequence[int]) -> dict[str, frozenset[str]]:
+def read_topics(rows: Rows, scope: DreamScope, seqs: Sequence[int]) -> dict[str, frozenset[str]]:
     """Returns memory -> the names of its topics, without those that a person removed."""
     names_of: dict[str, set[str]] = defaultdict(set)
     for memory_id, name in rows.all(
@@ -83,7 +83,7 @@ def dream_topics(rows: Rows, scope: DreamScope, seqs: Sequence[int]) -> dict[str
     return {memory_id: frozenset(names) for memory_id, names in names_of.items()}
 
 
-def injected_sessions(rows: Rows, seqs: Sequence[int]) -> frozenset[tuple[str, str]]:
+def list_injected_sessions(rows: Rows, seqs: Sequence[int]) -> frozenset[tuple[str, str]]:
     """Returns (session, memory) for each session into which one of these memories was injected."""
     sql = f"""select distinct n.session_id, i.memory_id from memories m join injection_items i on i.memory_id = m.id
         join injections n on n.seq = i.injection_seq where {in_keys("m.seq", seqs)}"""  # noqa: S608
@@ -91,14 +91,14 @@ def injected_sessions(rows: Rows, seqs: Sequence[int]) -> frozenset[tuple[str, s
     return frozenset(injected)
 
 
-def assistants_sources(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
+def list_assistant_sources(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
     """Returns the uuids of assistants' turns among the sources of some memories."""
     sql = f"""select distinct p.uuid from provenance p
         join turns t on t.uuid = p.uuid where {in_keys("p.memory_seq", seqs)} and t.kind = 'assistant'"""  # noqa: S608
     return rows.distinct(sql)
 
 
-def vector_state(rows: Rows, scope: DreamScope) -> tuple[int, int]:
+def read_vector_state(rows: Rows, scope: DreamScope) -> tuple[int, int]:
     """Returns the number of vectors of a scope's memories, and the row key of the last: a fingerprint of the set."""
     sql = """select count(*), coalesce(max(c.seq), 0) from vector_models cross join vector_codes c
         where c.model_seq = vector_models.seq and c.kind = 'memory' and c.project_seq = :scope"""
@@ -106,7 +106,7 @@ def vector_state(rows: Rows, scope: DreamScope) -> tuple[int, int]:
     return number, last
 
 
-def compared_digest(rows: Rows, scope: DreamScope) -> str:
+def read_compared_digest(rows: Rows, scope: DreamScope) -> str:
     """Returns the digest of a scope's contents when comparing its memories last found nothing; "" if there is none."""
     return rows.text("select digest from dreamt_scopes where project_seq = :scope", scope=scope.seq)
 

@@ -82,7 +82,7 @@ def by_id(rows: Rows, dream_id: str) -> Dream | None:
     return next(iter(_where(rows, "k.id = :id", id=dream_id)), None)
 
 
-def sessions_since(rows: Rows, at: str) -> int:
+def count_sessions_since(rows: Rows, at: str) -> int:
     """Returns how many sessions of people have had a turn since a time ("": ever)."""
     since = "select count(*) from sessions where parent = '' and last_at > :at and host <> 'probe' and turns > 0"
     return rows.number(since, at=at)
@@ -93,7 +93,7 @@ def note_waiting(rows: Rows, *, at: datetime) -> None:
     cursors.move_cursor(rows, *_WAITING, int(at.timestamp()))
 
 
-def waiting_since(rows: Rows, *, after: str, now: str) -> str:
+def find_waiting_since(rows: Rows, *, after: str, now: str) -> str:
     """Returns when `note_waiting` was called; "" if a dream began since (`after`) or the clock was set back."""
     noticed_at = datetime.fromtimestamp(cursors.read_cursor(rows, *_WAITING), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     return noticed_at if max(after, "1971") < noticed_at <= now else ""
@@ -136,17 +136,17 @@ def update_page_row(rows: Rows, path: str, text: str | None, *, now: str) -> Non
 # --- facts for the gates
 
 
-def first_session(rows: Rows) -> str:
+def find_first_session_time(rows: Rows) -> str:
     """Returns when the first session of a person began; "" if there is none."""
     return rows.text("select min(started_at) from sessions where parent = '' and host <> 'probe'")
 
 
-def last_turn(rows: Rows) -> str:
+def find_last_turn_time(rows: Rows) -> str:
     """Returns the time of the latest turn in a session of a person; "" if there is none."""
     return rows.text("select max(last_at) from sessions where parent = '' and host <> 'probe'")
 
 
-def crowded_tiers(rows: Rows, *, limit: int) -> list[tuple[str, str, int]]:
+def list_crowded_tiers(rows: Rows, *, limit: int) -> list[tuple[str, str, int]]:
     """Returns (project, tier, memories) of each tier of a project with more than `limit`, the fullest first."""
     sql = """select p.name, g.tier, g.number from (select m.project_seq, m.tier, count(*) as number from memories m
         where m.tier <> :aside group by m.project_seq, m.tier having count(*) > :limit) g

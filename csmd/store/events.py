@@ -44,7 +44,7 @@ def _is_repeated(rows: Rows, event: Event, payload_hash: str) -> bool:
     return False
 
 
-def session_events_after(
+def read_session_events(
     rows: Rows, names: Collection[str], *, after: int, limit: int
 ) -> tuple[int, int, list[tuple[int, str]]]:
     """Returns (last event read past `after`, how many were read, (session, time) of those with `names`).
@@ -75,7 +75,7 @@ class UnreportedSession(NamedTuple):
     after_event: int
 
 
-def sessions_without_events(
+def list_sessions_without_events(
     rows: Rows, *, began: str, lively: str, answered: str, now: str
 ) -> list[SessionWithoutEvents]:
     """Returns people's sessions without an event that began after `began` and have a turn since `lively`.
@@ -91,14 +91,14 @@ def sessions_without_events(
     return rows.read(SessionWithoutEvents, sql, began=began, lively=lively, answered=answered, now=now)
 
 
-def unreported_sessions(rows: Rows) -> list[UnreportedSession]:
+def list_unreported_sessions(rows: Rows) -> list[UnreportedSession]:
     """Returns the sessions marked as unreported, the earliest first."""
     sql = """select id, path, unreported_at, unreported_after
         from sessions where unreported_at > '' order by unreported_at, id"""
     return rows.read(UnreportedSession, sql)
 
 
-def latest_events(rows: Rows, host: str) -> list[tuple[int, str, str]]:
+def list_latest_events(rows: Rows, host: str) -> list[tuple[int, str, str]]:
     """Returns (row key, time, transcript or "") of an assistant's latest events."""
     sql = """select e.seq, e.at, coalesce(s.path, '') from events e left join sessions s on s.id = e.session_id
         where e.host = :host and e.seq > (select coalesce(max(seq), 0) from events) - :latest"""

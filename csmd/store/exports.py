@@ -45,7 +45,7 @@ def list_exported(rows: Rows, project_seqs: Sequence[int] | None) -> list[int]:
     return rows.column(sql)
 
 
-def memory_record(rows: Rows, seq: int) -> dict[str, Any]:
+def make_memory_record(rows: Rows, seq: int) -> dict[str, Any]:
     """Returns everything stored of one memory, as JSON."""
     memory_id = rows.text("select id from memories where seq = :seq", seq=seq)
     image = memory_snapshots.read_memory(rows, memory_id)
@@ -57,7 +57,7 @@ def memory_record(rows: Rows, seq: int) -> dict[str, Any]:
     return {
         "id": memory_id,
         "text": text,
-        "project": _project_record(rows, project),
+        "project": _make_project_record(rows, project),
         **{name: columns[name] for name in COLUMNS},
         "days_left": {name: None if columns[name] >= NEVER else columns[name] - today for name in DAY_COLUMNS},
         "superseded_by": columns["superseded_by"],
@@ -74,14 +74,14 @@ def memory_record(rows: Rows, seq: int) -> dict[str, Any]:
     }
 
 
-def memory_edges(rows: Rows, seq: int) -> list[tuple[str, str, str, float, str]]:
+def list_memory_edges(rows: Rows, seq: int) -> list[tuple[str, str, str, float, str]]:
     """Returns (from, to, relationship, weight, time) of a memory's links, by ids."""
     sql = """select f.id, t.id, l.relationship, l.weight, l.created_at from links l join memories f on f.seq = l.from_seq
         join memories t on t.seq = l.to_seq where l.from_seq = :seq or l.to_seq = :seq order by 1, 2, 3"""
     return rows.all(sql, seq=seq)
 
 
-def _project_record(rows: Rows, seq: int) -> dict[str, str]:
+def _make_project_record(rows: Rows, seq: int) -> dict[str, str]:
     """Returns a project as another machine may know it; {} for everywhere."""
     if seq == 0:
         return {}
@@ -109,7 +109,7 @@ def ensure_project(rows: Rows, record: Mapping[str, str], *, now: str, own_proje
     project = Project(key=record["key"], root=record["root"], name=record["name"], kind=kind, remote=record["remote"])
     seq = projects.seq_of(rows, project)
     if seq is None and record["remote"] and files.is_missing(record["root"]):
-        seq = _with_remote(rows, record["remote"], wall=record["workspace"], now=now, own_project=own_project)
+        seq = _find_by_remote(rows, record["remote"], wall=record["workspace"], now=now, own_project=own_project)
     if seq is not None:
         return seq
     new_seq = projects.ensure(rows, project, now=now)
@@ -118,12 +118,12 @@ def ensure_project(rows: Rows, record: Mapping[str, str], *, now: str, own_proje
     return new_seq
 
 
-def _with_remote(rows: Rows, remote: str, *, wall: str, now: str, own_project: Project | None) -> int | None:
+def _find_by_remote(rows: Rows, remote: str, *, wall: str, now: str, own_project: Project | None) -> int | None:
     workspace_seq = workspaces.find_workspace(rows, wall) if wall else 0
     if (
         own_project is not None
         and own_project.remote == remote
-        and (not wall or _wall_of(rows, own_project) == workspace_seq)
+        and (not wall or _find_workspace_of(rows, own_project) == workspace_seq)
     ):
         return projects.ensure(rows, own_project, now=now)
     sql = """select seq, root
@@ -135,10 +135,10 @@ def _with_remote(rows: Rows, remote: str, *, wall: str, now: str, own_project: P
     return int(present[0][0]) if len(present) == 1 else None
 
 
-def _wall_of(rows: Rows, project: Project) -> int:
+def _find_workspace_of(rows: Rows, project: Project) -> int:
     """Returns the workspace of a project, or the one it would join once it is stored; 0 for none."""
     seq = projects.seq_of(rows, project)
-    return projects.workspace_around(rows, project.root) if seq is None else projects.everywhere_of(rows, seq)
+    return projects.find_workspace_around(rows, project.root) if seq is None else projects.everywhere_of(rows, seq)
 
 
 def insert_memory(rows: Rows, memory_id: str, item: Mapping[str, Any], *, project: int, text_hash: str) -> int:
@@ -204,7 +204,7 @@ def is_import_incomplete(rows: Rows, memory_id: str) -> bool:
     """Whether a memory's import was interrupted before its references were stored."""
     return any(
         change.change == IMPORTED and change.after == INCOMPLETE
-        for change in belief_changes.changes_of(rows, memory_id)
+        for change in belief_changes.list_changes(rows, memory_id)
     )
 
 

@@ -88,7 +88,7 @@ def list_failures(rows: Rows, session_seq: int, *, before: int = 2**62) -> list[
     return rows.read(OpenFailure, sql, session=session_seq, before=before)
 
 
-def last_fix_ordinal(rows: Rows, session_seq: int, error_seq: int) -> int:
+def find_last_fix_ordinal(rows: Rows, session_seq: int, error_seq: int) -> int:
     """Returns the ordinal of the turn in which a session last fixed an error; 0 for never."""
     sql = """select max(st.ordinal) from error_fixes f join session_turn st on st.session_seq = f.session_seq
         and st.turn_seq = f.turn_seq where f.error_seq = :error and f.session_seq = :session"""
@@ -121,7 +121,7 @@ def _read_errors(
 ) -> list[ErrorRecord]:
     sql = f"""select e.seq, e.fingerprint, e.command, e.exit_code, e.message, count(*), count(distinct x.session_seq),
         min(x.at), max(x.at) from errors e join error_seen x on x.error_seq = e.seq join turns t on t.seq = x.turn_seq
-        where {where} and {in_keys("t.project_seq", projects)} and {_outside_context("x")}
+        where {where} and {in_keys("t.project_seq", projects)} and {_outside_context_sql("x")}
         group by e.seq order by count(distinct x.session_seq) desc, count(*) desc, max(x.at) desc, e.seq limit :limit"""  # noqa: S608
     errors = rows.read(ErrorRecord, sql, session=already_in.session, since=already_in.since, limit=limit, **values)
     return [_add_fix_and_cause(rows, error, projects, already_in) for error in errors]
@@ -133,7 +133,7 @@ def _add_fix_and_cause(
     """Returns an error with its last fix and the memory that explains it."""
     fixed_at, files, text, uuid = rows.first(
         f"""select f.at, f.files, f.text, f.uuid from error_fixes f join turns t on t.seq = f.turn_seq
-            where f.error_seq = :error and {in_keys("t.project_seq", projects)} and {_outside_context("f")}
+            where f.error_seq = :error and {in_keys("t.project_seq", projects)} and {_outside_context_sql("f")}
             order by f.at desc, f.seq desc limit 1""",  # noqa: S608
         error=error.error_seq,
         session=already_in.session,
@@ -149,7 +149,7 @@ def _add_fix_and_cause(
     return replace(error, fixed_at=fixed_at, fixed_files=edited, fixed_by=text, fixed_uuid=uuid, memory_id=memory or "")
 
 
-def _outside_context(alias: str) -> str:
+def _outside_context_sql(alias: str) -> str:
     """Returns the condition that a row is outside `:session` ("" for none) and its agents, or in it before `:since`."""
     own = f"exists (select 1 from sessions o where o.seq = {alias}.session_seq and :session in (o.id, o.parent))"  # noqa: S608
     return f"(cast(:session as text) = '' or {alias}.at < :since or not {own})"
@@ -200,7 +200,7 @@ def add_symptom(rows: Rows, memory: int, *, uuid: str, at: str, text: str, finge
     return rows.insert("symptoms", "on conflict do nothing", memory_seq=memory, **reported)
 
 
-def symptoms_of(rows: Rows, memory_seqs: Sequence[int]) -> dict[int, list[Row]]:
+def list_symptoms(rows: Rows, memory_seqs: Sequence[int]) -> dict[int, list[Row]]:
     """Returns (uuid, time, words) of the symptoms, by memory."""
     sql = f"""select memory_seq, uuid, at, text
         from symptoms where {in_keys("memory_seq", memory_seqs)} order by memory_seq, at, uuid"""  # noqa: S608
@@ -213,7 +213,7 @@ def add_refutation(rows: Rows, memory: int, *, uuid: str, at: str, reason: str, 
     return rows.insert("refutations", "on conflict do nothing", memory_seq=memory, **against)
 
 
-def refutations_of(rows: Rows, memory_seq: int) -> list[tuple[str, str, str]]:
+def list_refutations(rows: Rows, memory_seq: int) -> list[tuple[str, str, str]]:
     """Returns (uuid, time, reason) of the refutations of a memory."""
     sql = "select uuid, at, reason from refutations where memory_seq = :memory order by at, uuid"
     return rows.all(sql, memory=memory_seq)

@@ -94,7 +94,7 @@ def read_json(path: Path) -> dict[str, object] | None:
 
 def spooled_paths(home: Path) -> list[Path]:
     """Returns the spooled events, oldest first: their names begin with the time."""
-    return sorted((path for path in _in_spool(home) if path.suffix == SPOOL_SUFFIX), key=lambda path: path.name)
+    return sorted((path for path in _list_spool_files(home) if path.suffix == SPOOL_SUFFIX), key=lambda path: path.name)
 
 
 def clear_unfinished(home: Path, *, before_s: float) -> int:
@@ -103,7 +103,7 @@ def clear_unfinished(home: Path, *, before_s: float) -> int:
     Half an event is useless but raw text; the transcript has the whole event.
     """
     removed = 0
-    for path in _in_spool(home):
+    for path in _list_spool_files(home):
         with contextlib.suppress(OSError):
             if path.name.startswith(SPOOL_UNFINISHED) and path.lstat().st_mtime < before_s:
                 path.unlink()
@@ -111,7 +111,7 @@ def clear_unfinished(home: Path, *, before_s: float) -> int:
     return removed
 
 
-def _in_spool(home: Path) -> list[Path]:
+def _list_spool_files(home: Path) -> list[Path]:
     paths: list[Path] = []
     for directory in spool_places(home):
         with contextlib.suppress(OSError):
@@ -366,7 +366,7 @@ def check_session_id(session_id: str) -> str:
     return session_id
 
 
-def session_file(root: Path, session_id: str) -> Path | None:
+def find_session_file(root: Path, session_id: str) -> Path | None:
     """Returns the file of a session in any folder, or None."""
     name = check_session_id(session_id) + SESSION_SUFFIX
     return next((path for path in sorted(root.glob(f"*/{name}")) if path.is_file() and not path.is_symlink()), None)
@@ -420,7 +420,7 @@ def flush_to_disk(path: Path) -> None:
         os.close(descriptor)
 
 
-def session_lines(path: Path) -> Iterator[bytes]:
+def read_session_lines(path: Path) -> Iterator[bytes]:
     """Yields the lines of a session file, also an unfinished last one; raises TooLarge beyond SESSION_FILE_BYTES."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size

@@ -49,7 +49,7 @@ class Traces(NamedTuple):
     upto: Mapping[str, int] = {}
 
 
-def memories_below_scope(rows: Rows, text_hash: str, *, scope: int) -> list[Memory]:
+def list_memories_below_scope(rows: Rows, text_hash: str, *, scope: int) -> list[Memory]:
     """Returns the memories with this text in the projects of a general scope; none for a project's scope."""
     condition = f"m.text_hash = :hash and project_seq <> :scope and {_BELOW} order by m.seq"
     return memories.where(rows, condition, hash=text_hash, scope=scope)
@@ -103,22 +103,22 @@ def find_traces(rows: Rows, memory: Memory) -> Generator[None, None, Traces]:
     """Searches where a memory may appear, in steps of some milliseconds; changes nothing."""
     traces = NO_TRACES
     for table, source in _SOURCES.items():
-        last_seq = _last_seq(rows, table)
+        last_seq = _find_last_seq(rows, table)
         position = 0
         while position < last_seq:
             until = min(position + source.step, last_seq)
-            traces = _extend_places(rows, memory, table, traces, position, until)
+            traces = _extend_traces(rows, memory, table, traces, position, until)
             position = until
             yield
     return traces
 
 
-def _extend_places(rows: Rows, memory: Memory, table: str, traces: Traces, after: int, until: int) -> Traces:
+def _extend_traces(rows: Rows, memory: Memory, table: str, traces: Traces, after: int, until: int) -> Traces:
     """Returns the known places with those between two rows of a table."""
     source = _SOURCES[table]
     words = [memory.id] * source.by_id + (_search_words(memory.text) if source.by_words else [])
     hits = [row for word in words for row in rows.all(source.sql, after=after, upto=until, word=f"%{word}%")]
-    keys = _matching_sessions(memory, hits) if source.gives == "sessions" else {int(row[0]) for row in hits}
+    keys = _match_sessions(memory, hits) if source.gives == "sessions" else {int(row[0]) for row in hits}
     extended = {source.gives: getattr(traces, source.gives) | keys, "upto": {**traces.upto, table: until}}
     return traces._replace(**extended)
 
@@ -132,9 +132,9 @@ def erase_traces(rows: Rows, memory: Memory, traces: Traces) -> Traces:
     curations.drop_answers(rows)
     for table in _SOURCES:
         after = traces.upto.get(table, 0)
-        last = _last_seq(rows, table)
+        last = _find_last_seq(rows, table)
         if last > after:
-            all_traces = _extend_places(rows, memory, table, all_traces, after, last)
+            all_traces = _extend_traces(rows, memory, table, all_traces, after, last)
     for change in sorted(all_traces.changes):
         journal.erase_images(rows, change)
     stored_days.mark_days_due(rows, [source.uuid for source in memory.provenance], sorted(all_traces.sessions))
@@ -143,7 +143,7 @@ def erase_traces(rows: Rows, memory: Memory, traces: Traces) -> Traces:
 
 def erase_from_files(rows: Rows, memory: Memory, traces: Traces, *, key: bytes) -> None:
     """Removes the lines of a memory from the files that dreams keep, after it is forgotten."""
-    place_of = cache(lambda path: stored_pages.page_project(rows, path))
+    place_of = cache(lambda path: stored_pages.find_page_project(rows, path))
     is_unsaid = cache(lambda place, words: stored_pages.is_forgotten(rows, words, project=place, key=key))
     for seq in sorted(traces.files):
         row = rows.first("select path, before, after from changed_files where seq = :seq", seq=seq)
@@ -161,11 +161,11 @@ def erase_from_files(rows: Rows, memory: Memory, traces: Traces, *, key: bytes) 
             rows.update("changed_files", seq, before=before, after=after)
 
 
-def _last_seq(rows: Rows, table: str) -> int:
+def _find_last_seq(rows: Rows, table: str) -> int:
     return rows.number(f"select coalesce(max(seq), 0) from {table}")  # noqa: S608
 
 
-def _matching_sessions(memory: Memory, texts: Iterable[tuple[int, str]]) -> frozenset[int]:
+def _match_sessions(memory: Memory, texts: Iterable[tuple[int, str]]) -> frozenset[int]:
     """Returns the sessions whose text says nearly what a memory says, or more: a day may quote only its beginning."""
     stems = similarity.gist(memory.text).stems
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from csmd.store.sqlite import Row, Rows, full_text_tables, in_keys
+from csmd.store.sqlite import Row, Rows, in_keys, list_full_text_tables
 
 #: The words of the passage `p` of the turn `t`.
 PASSAGE_TEXT = "case when p.text <> '' then p.text else csmd_slice(t.text, p.start_at, p.end_at) end"
@@ -38,7 +38,7 @@ class Index(NamedTuple):
     alone: str = ""
 
 
-def _of_projects(table: str) -> Index:
+def _make_project_index(table: str) -> Index:
     """Returns the index of a table whose projects are in an index without its text."""
     joined = f"{table} b indexed by {table}_of_projects on b.seq = {table}_fts.rowid"
     return Index(f"{table}_fts", table, joined, alone=f"{table}_fts.rowid")
@@ -46,8 +46,8 @@ def _of_projects(table: str) -> Index:
 
 FULL_TEXT: dict[str, Index] = {
     # A common word of a large store is in thousands of rows, each on another page.
-    "passage": _of_projects("passages"),
-    "memory": _of_projects("memories"),
+    "passage": _make_project_index("passages"),
+    "memory": _make_project_index("memories"),
     # Its hit is the memory that explains it.
     "symptom": Index(
         "symptoms_fts", "symptoms", "symptoms y on y.seq = symptoms_fts.rowid join memories b on b.seq = y.memory_seq"
@@ -66,7 +66,7 @@ def merge_indexes(rows: Rows) -> bool:
 
     Each search reads every part, and SQLite itself leaves up to four parts of each size.
     """
-    for table in full_text_tables(rows):
+    for table in list_full_text_tables(rows):
         if rows.number(f"select v from {table}_config where k = 'usermerge'") != MIN_MERGE_PARTS:  # noqa: S608
             rows.run(f"insert into {table} ({table}, rank) values ('usermerge', :parts)", parts=MIN_MERGE_PARTS)  # noqa: S608
         before = rows.connection.total_changes()
@@ -80,10 +80,10 @@ def match_expression(terms: Sequence[str]) -> str:
     """Returns an FTS5 query for any of `terms`, each a quoted phrase, so no input is syntax; `word*` is a prefix."""
     # FTS5 ends an expression at its first NUL, which would leave a phrase open.
     plain = (term.replace("\0", " ") for term in terms)
-    return " OR ".join(_phrase(term) for term in plain if term.strip())
+    return " OR ".join(_quote_phrase(term) for term in plain if term.strip())
 
 
-def _phrase(term: str) -> str:
+def _quote_phrase(term: str) -> str:
     begins = len(term) > 1 and term.endswith("*") and term[:-1].isalpha()
     return '"' + term.removesuffix("*" if begins else "").replace('"', '""') + '"' + ("*" if begins else "")
 
@@ -106,7 +106,7 @@ def text_hits(
     if not selected:
         return []
     index = FULL_TEXT[kind]
-    key, whose = _hit_columns(index, projects)
+    key, whose = _choose_hit_columns(index, projects)
     newest = f"and {index.table}.rowid >= {min_seq}" if min_seq else ""
     return rows.all(
         f"""select {key}, -bm25({index.table}) as score from {index.table} {whose}
@@ -117,7 +117,7 @@ def text_hits(
     )
 
 
-def literal_hits(
+def find_literal_hits(
     rows: Rows, text: str, *, projects: Sequence[int] | None, limit: int
 ) -> tuple[list[int], list[int], bool]:
     """Returns (passages, memories) with a text that no index contains, the newest first, and whether all were read.
@@ -135,7 +135,7 @@ def literal_hits(
     return seqs, stated, least <= 0
 
 
-def _hit_columns(index: Index, projects: Sequence[int] | None) -> tuple[str, str]:
+def _choose_hit_columns(index: Index, projects: Sequence[int] | None) -> tuple[str, str]:
     """Returns the key of a hit, and the joins to its project."""
     return (index.alone, "") if index.alone and projects is None else (index.key, f"join {index.whose}")
 

@@ -123,7 +123,7 @@ def open_import(path: Path) -> Iterator[ForeignFile]:
         yield ForeignFile(path=path, beginning=beginning, note_paths=(path,) if is_note else ())
         return
     check_size(path)
-    if (whole := _database_size(beginning)) > (size := path.stat().st_size):
+    if (whole := _parse_database_size(beginning)) > (size := path.stat().st_size):
         raise BadInput(
             f"{path} is a SQLite database that was cut: it has {size:,} of "
             f"{'at least ' * (size < _HEAD_BYTES)}{whole:,} bytes",
@@ -143,12 +143,12 @@ def open_import(path: Path) -> Iterator[ForeignFile]:
         raise BadInput(f"{path} is damaged, or no SQLite database", hint=_REPAIR_HINT) from error
     try:
         rows = Rows(connection)
-        yield ForeignFile(path=path, beginning=beginning, tables=_tables(rows, path), rows=rows)
+        yield ForeignFile(path=path, beginning=beginning, tables=_list_tables(rows, path), rows=rows)
     finally:
         close_quietly(connection)
 
 
-def _database_size(head: bytes) -> int:
+def _parse_database_size(head: bytes) -> int:
     """Returns a SQLite database's size in bytes by its header; 0 if the header does not tell."""
     if len(head) < _HEAD_BYTES:
         return _HEAD_BYTES
@@ -166,7 +166,7 @@ def check_size(path: Path) -> None:
         )
 
 
-def _tables(rows: Rows, path: Path) -> dict[str, frozenset[str]]:
+def _list_tables(rows: Rows, path: Path) -> dict[str, frozenset[str]]:
     """Returns ordinary tables and their columns: a foreign view or virtual table would run its author's code."""
     try:
         names = rows.column(

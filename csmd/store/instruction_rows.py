@@ -22,7 +22,7 @@ class Instruction(NamedTuple):
 
 def replace_instructions(rows: Rows, project: int, instructions: Sequence[Instruction], *, now: str) -> int:
     """Replaces a project's instructions, in order; returns how many files are new, changed or gone."""
-    stored = {path: rest for path, *rest in instruction_hashes(rows, project)}
+    stored = {path: rest for path, *rest in list_instruction_hashes(rows, project)}
     changed = sum(stored.get(file.path) != [file.text_hash, file.hosts] for file in instructions)
     missing = stored.keys() - {file.path for file in instructions}
     for ordinal, file in enumerate(instructions):
@@ -37,13 +37,13 @@ def replace_instructions(rows: Rows, project: int, instructions: Sequence[Instru
     return changed + len(missing)
 
 
-def instruction_hashes(rows: Rows, project: int) -> list[tuple[str, str, str]]:
+def list_instruction_hashes(rows: Rows, project: int) -> list[tuple[str, str, str]]:
     """Returns (path, hash, hosts) of a project's instructions in order, which change whenever a file does."""
     sql = "select path, text_hash, hosts from instructions where project_seq = :project and gone = 0 order by ordinal"
     return rows.all(sql, project=project)
 
 
-def instruction_texts(rows: Rows, projects: Sequence[int], host: str) -> list[str]:
+def list_instruction_texts(rows: Rows, projects: Sequence[int], host: str) -> list[str]:
     """Returns the texts of the instruction files of these projects."""
     sql = "select text, hosts from instructions where project_seq = :project and gone = 0 order by ordinal"
     texts = (row for project in projects for row in rows.all(sql, project=project))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from csmd.errors import SchemaTooNew, SchemaTooOld, StoreError
 from csmd.store import passages, recovery, schema_migrations, vectors
-from csmd.store.sqlite import Rows, full_text_tables, open_rows
+from csmd.store.sqlite import Rows, list_full_text_tables, open_rows
 from csmd.text.display import amount
 
 #: SQLite's settings of the file and of the connection.
@@ -15,7 +15,7 @@ _PRAGMAS = ("application_id", "user_version", "journal_mode", "synchronous", "pa
             "auto_vacuum", "secure_delete", "foreign_keys")  # fmt: skip
 
 
-def _difference_query(counted: str, kept: str) -> str:
+def _make_difference_query(counted: str, kept: str) -> str:
     """Returns the number of rows that differ between two counts; a row of zeros counts as missing."""
     numbers = {"graph_counts": "memories + topics + sessions + tagged + produced", "link_counts": "number"}[kept]
     rows = f"select * from {kept} where {numbers} <> 0"  # noqa: S608
@@ -38,8 +38,8 @@ _PROBLEM_COUNTS = {
     "counters: {} below zero": "select count(*) from counters where value < 0",
     "cursors: {} below zero": "select count(*) from cursors where position < 0",
     "files: {} with a position below zero": "select count(*) from files where position < 0",
-    "graph_counts: {} projects with a wrong count": _difference_query("graph_counted", "graph_counts"),
-    "link_counts: {} relationships with a wrong count": _difference_query("links_counted", "link_counts"),
+    "graph_counts: {} projects with a wrong count": _make_difference_query("graph_counted", "graph_counts"),
+    "link_counts: {} relationships with a wrong count": _make_difference_query("links_counted", "link_counts"),
 }
 
 
@@ -89,7 +89,7 @@ def check_hashes(rows: Rows) -> list[str]:
 def check_indexes(rows: Rows) -> list[str]:
     """Lists the problems of the full-text indexes and vectors."""
     problems: list[str] = []
-    for table in full_text_tables(rows):
+    for table in list_full_text_tables(rows):
         try:
             rows.run(f"insert into {table} ({table}, rank) values ('integrity-check', 1)")  # noqa: S608
         except StoreError as error:
@@ -152,7 +152,7 @@ def mend_indexes(path: Path) -> bool:
     try:
         with open_rows(path, readonly=False) as rows:
             with rows.transaction(write=True):
-                for table in full_text_tables(rows):
+                for table in list_full_text_tables(rows):
                     if table != passages.INDEX:
                         rows.run(f"insert into {table} ({table}) values ('rebuild')")  # noqa: S608
                 passages.rebuild_index(rows)

@@ -219,12 +219,12 @@ def _where(rows: Rows, condition: str, **values: Any) -> list[ChangeSet]:
     return rows.read(ChangeSet, f"select {_COLUMNS} from change_sets c where {condition}", **values)  # noqa: S608
 
 
-def change_set(rows: Rows, seq: int) -> ChangeSet:
+def read_change_set(rows: Rows, seq: int) -> ChangeSet:
     """Returns a change set by its row key."""
     return _where(rows, "c.seq = :seq", seq=seq)[0]
 
 
-def last_answer(rows: Rows, *, projects: Sequence[int] | None, item_id: str = "") -> ChangeSet | None:
+def find_last_answer(rows: Rows, *, projects: Sequence[int] | None, item_id: str = "") -> ChangeSet | None:
     """Returns the latest answer of a person in these projects (None: in all) that is not undone; None if there is none.
 
     With `item_id` the answer with that id, or else the latest about that item, a rule's or an assistant's included.
@@ -238,7 +238,7 @@ def last_answer(rows: Rows, *, projects: Sequence[int] | None, item_id: str = ""
     return answers[0] if answers else None
 
 
-def answers_given_with(rows: Rows, answer: ChangeSet) -> list[ChangeSet]:
+def list_answers_given_with(rows: Rows, answer: ChangeSet) -> list[ChangeSet]:
     """Returns the answers about an answer's item that were given at its time and not undone, the latest first."""
     condition = "c.item = :item and c.at = :at and c.undone_at = '' order by c.seq desc"
     return _where(rows, condition, item=answer.item, at=answer.at)
@@ -267,23 +267,23 @@ def changed_rows(rows: Rows, set_seq: int) -> list[ChangedRow]:
         from changed_rows where set_seq = :seq order by seq"""
     changed = []
     for key, item, kept, text, state, more, text_after, state_after, more_after in rows.all(sql, seq=set_seq):
-        was, then = _image(item, text, state, more), _image(item, text_after, state_after, more_after)
+        was, then = _parse_snapshot(item, text, state, more), _parse_snapshot(item, text_after, state_after, more_after)
         if "version" in then.state and not then.details:
             then = memory_snapshots.rebuild_snapshot(rows, was, then.state["version"])
         changed.append(ChangedRow(key, was, then, kept))
     return changed
 
 
-def _image(item: str, text: str, state: str, more: str) -> Snapshot:
+def _parse_snapshot(item: str, text: str, state: str, more: str) -> Snapshot:
     return Snapshot(item, text, wire.loads(state) if state else {}, wire.loads(more) if more else {})
 
 
-def files_of_set(rows: Rows, set_seq: int) -> list[ChangedFile]:
+def list_files_of_set(rows: Rows, set_seq: int) -> list[ChangedFile]:
     """Returns the files that a change set wrote."""
-    return _files(rows, "f.set_seq = :seq", seq=set_seq)
+    return _read_files(rows, "f.set_seq = :seq", seq=set_seq)
 
 
-def _files(rows: Rows, condition: str, **values: Any) -> list[ChangedFile]:
+def _read_files(rows: Rows, condition: str, **values: Any) -> list[ChangedFile]:
     """Returns the files `f` of change sets `c` that fulfil a condition, in the order of writing."""
     sql = f"""select f.seq,
         f.path, case when f.was_there = 1 then f.before end, case when f.is_there = 1 then f.after end, f.kept
@@ -291,7 +291,7 @@ def _files(rows: Rows, condition: str, **values: Any) -> list[ChangedFile]:
     return rows.read(ChangedFile, sql, **values)
 
 
-def paths_written(rows: Rows, dreams: Sequence[int], *, undone_only: bool = False) -> list[str]:
+def list_paths_written(rows: Rows, dreams: Sequence[int], *, undone_only: bool = False) -> list[str]:
     """Returns the files that some dreams wrote; with `undone_only` those that are to be restored."""
     undone = _UNDONE if undone_only else ""
     sql = f"""select distinct f.path from change_sets c
@@ -299,13 +299,13 @@ def paths_written(rows: Rows, dreams: Sequence[int], *, undone_only: bool = Fals
     return rows.column(sql)
 
 
-def file_history(rows: Rows, dreams: Sequence[int], path: str, *, undone_only: bool = False) -> list[ChangedFile]:
+def list_file_history(rows: Rows, dreams: Sequence[int], path: str, *, undone_only: bool = False) -> list[ChangedFile]:
     """Returns the writes of a file by some dreams, in order; with `undone_only` those that are to be restored."""
     undone = _UNDONE if undone_only else ""
-    return _files(rows, f"f.path = :path and {in_keys('c.dream_seq', dreams)} {undone}", path=path)
+    return _read_files(rows, f"f.path = :path and {in_keys('c.dream_seq', dreams)} {undone}", path=path)
 
 
-def undone_candidates(rows: Rows) -> frozenset[str]:
+def list_undone_candidates(rows: Rows) -> frozenset[str]:
     """Returns the candidates that dreams put into the queue and that were taken out of it by an undo."""
     sql = """select distinct r.item
         from change_sets c join changed_rows r on r.set_seq = c.seq where c.kind = 'raise' and c.undone_at <> ''"""
@@ -394,7 +394,7 @@ def purge_actions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     sql = """select r.seq, r.set_seq, c.project_seq, c.at, c.evidence, r.state, r.more, r.state_after, r.more_after
         from changed_rows r join change_sets c on c.seq = r.set_seq where r.seq > :after order by r.seq limit :limit"""
     snapshot_rows = rows.all(sql, after=after, limit=ROWS_PER_PASS)
-    projects = tombstones.purged_projects(rows, key)
+    projects = tombstones.find_purged_projects(rows, key)
     sources = [(row[1], row[3] <= projects.get(row[2], ""), _find_names(row[4], row[5:])) for row in snapshot_rows]
     names = [*{name for *_, some in sources for name in some}]
     purged = tombstones.purged_names(rows, "turn", names, key=key)

@@ -100,7 +100,7 @@ def fetch_key(record: EncryptionRecord) -> bytes:
     """Returns the key from its location; raises KeyMissing if it is missing or does not match `record.digest`."""
     if record.location == KEYRING:
         name = "the keyring"
-        text = _call_keyring("get_password", "csmd", _account(record.digest))
+        text = _call_keyring("get_password", "csmd", _format_account(record.digest))
     else:
         name = record.location
         text = _read_text(name)
@@ -116,7 +116,7 @@ def store_key(key: bytes, location: str, home: Path) -> EncryptionRecord:
     """Stores a key and reads it back; raises BadInput for a file inside the home or with other content."""
     record = EncryptionRecord(location, digest_key(key))
     if location == KEYRING:
-        _call_keyring("set_password", "csmd", _account(record.digest), format_key(key))
+        _call_keyring("set_password", "csmd", _format_account(record.digest), format_key(key))
     elif Path(location).is_relative_to(home):
         raise BadInput(f"{location} is inside csmd's home", hint="choose a file outside the home")
     elif (stored := read_key_file(location)) is None:
@@ -149,7 +149,7 @@ def read_key_file(path: str) -> bytes | None:
     return key
 
 
-def _account(digest: str) -> str:
+def _format_account(digest: str) -> str:
     return f"database {digest}"
 
 

@@ -34,7 +34,7 @@ def reserve_call(rows: Rows, call: Call) -> int:
     return rows.insert_keyed("calls", day=call.at[:10], **column_values(call))
 
 
-def underestimate_factor(rows: Rows, provider: str, model: str) -> float:
+def compute_underestimate_factor(rows: Rows, provider: str, model: str) -> float:
     """Returns the greatest ratio of counted to estimated tokens of a model's recent questions; at least 1."""
     sql = """select tokens_in, estimate_in from calls where provider = :provider
         and model = :model and state = 'answered' and is_estimated = 0 order by seq desc limit 20"""
@@ -66,7 +66,7 @@ class DailySpending(NamedTuple):
     tokens_out: int
 
 
-def spending_by_day(rows: Rows, *, since: str) -> list[DailySpending]:
+def list_spending_by_day(rows: Rows, *, since: str) -> list[DailySpending]:
     """Returns the calls and tokens since a day by day, project, purpose and model, the latest day first."""
     sql = """select day, project_seq, purpose, provider, model, count(*), sum(case when state = 'answered' then 0
         else 1 end), sum(is_estimated), sum(tokens_in), sum(tokens_out) from calls where day >= :since

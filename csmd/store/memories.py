@@ -115,7 +115,7 @@ def by_hash(rows: Rows, text_hash: str, *, project: int) -> Memory | None:
     return memories[0] if memories else None
 
 
-def all_by_hash(rows: Rows, text_hash: str) -> list[Memory]:
+def list_by_hash(rows: Rows, text_hash: str) -> list[Memory]:
     """Returns the memories with exactly this normalised text, of every scope."""
     return where(rows, "m.text_hash = :hash and m.twin_of = 0 order by m.seq", hash=text_hash)
 
@@ -144,7 +144,7 @@ def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]
     return {uuid: stated for uuid, stated in by_turn.items() if stated}
 
 
-def seq_of(rows: Rows, memory_id: str) -> int:
+def find_seq(rows: Rows, memory_id: str) -> int:
     """Returns the row key of a memory; 0 if there is none."""
     return int(rows.find("memories", "seq", id=memory_id) or 0)
 
@@ -179,7 +179,7 @@ def active_memories(rows: Rows) -> list[Memory]:
     return where(rows, "m.superseded_by = '' and m.twin_of = 0 and m.tier <> 'archive' order by m.seq")
 
 
-def stated_in_session(rows: Rows, session_seq: int) -> list[Memory]:
+def list_stated_in_session(rows: Rows, session_seq: int) -> list[Memory]:
     """Returns the user's memories that turns of a session state, by row key."""
     return where(
         rows,
@@ -227,7 +227,7 @@ def list_review_seqs(rows: Rows, *, projects: Sequence[int] | None, below: float
     return rows.column(sql, below=below, since=since, limit=limit)
 
 
-def memories_replaced_by(rows: Rows, idents: Sequence[str]) -> dict[str, list[Memory]]:
+def map_replaced_memories(rows: Rows, idents: Sequence[str]) -> dict[str, list[Memory]]:
     """Returns the memories that each of these replaces; those that replace none are left out."""
     if not idents:
         return {}
@@ -239,14 +239,14 @@ def memories_replaced_by(rows: Rows, idents: Sequence[str]) -> dict[str, list[Me
     return replaced
 
 
-def directory_of(rows: Rows, memory: Memory) -> str:
+def find_directory(rows: Rows, memory: Memory) -> str:
     """Returns the directory in which a memory was first stated; "" if unknown."""
     sql = """select d.path from provenance p join turns t on t.uuid = p.uuid join directories d
         on d.seq = t.directory_seq where p.memory_seq = :seq and p.role <> 'beside' order by p.at limit 1"""
     return str(rows.value(sql, seq=memory.seq) or "")
 
 
-def source_projects(rows: Rows, memory: Memory) -> frozenset[int]:
+def list_source_projects(rows: Rows, memory: Memory) -> frozenset[int]:
     """Returns the projects in which a memory's stored source turns were said."""
     sql = "select distinct t.project_seq from provenance p join turns t on t.uuid = p.uuid where p.memory_seq = :seq"
     return rows.distinct(sql, seq=memory.seq)

@@ -57,12 +57,12 @@ _CONFIDENCE_SQL = (
 
 def _find_forgotten(rows: Rows, key: bytes) -> list[str]:
     """Returns stored memories whose text the user deleted by `forget`, or that assistants deleted and saved again."""
-    hashes = tombstones.forgotten_hashes(rows)
+    hashes = tombstones.list_forgotten_hashes(rows)
     sql = "select id, text, gate, authority, project_seq, created_at from memories order by id"
     return [
         memory_id
         for memory_id, text, gate, authority, project, created_at in (rows.all(sql) if hashes else ())
-        if tombstones.statement_hash(text, key) in hashes
+        if tombstones.hash_statement(text, key) in hashes
         and tombstones.is_statement_forgotten(
             rows, text, correction=gate == "correction", authority=authority, project=project, at=created_at, key=key
         )

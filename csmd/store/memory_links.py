@@ -21,21 +21,21 @@ def add_link(rows: Rows, link: Link, *, now: str) -> None:
     rows.run(sql, now=now, **column_values(link))
 
 
-def links_of(rows: Rows, memory_id: str) -> list[Link]:
+def list_links(rows: Rows, memory_id: str) -> list[Link]:
     """Returns the links from and to a memory."""
     sql = """select f.id, t.id, l.relationship, l.weight from links l join memories f on f.seq = l.from_seq
         join memories t on t.seq = l.to_seq where f.id = :id or t.id = :id order by 1, 2, 3"""
     return rows.read(Link, sql, id=memory_id)
 
 
-def second_half_of(rows: Rows, memory_id: str) -> int:
+def find_second_half(rows: Rows, memory_id: str) -> int:
     """Returns the row key of the second half of a memory; 0 if it has none."""
     sql = """select l.to_seq
         from links l join memories m on m.seq = l.from_seq where m.id = :id and l.relationship = 'goes_on_as'"""
     return rows.number(sql, id=memory_id)
 
 
-def whole_memories_of(rows: Rows, memory: Memory) -> list[Memory]:
+def list_whole_memories(rows: Rows, memory: Memory) -> list[Memory]:
     """Returns the memories whose second half this is, or that it is injected in place of."""
     return memories.where(
         rows,
@@ -47,7 +47,7 @@ def whole_memories_of(rows: Rows, memory: Memory) -> list[Memory]:
 
 def release_second_half(rows: Rows, memory_id: str) -> list[int]:
     """Returns the second half to delete with its first; unlinks one that was stated by itself or pinned."""
-    rest = second_half_of(rows, memory_id)
+    rest = find_second_half(rows, memory_id)
     if not rest:
         return []
     sql = """select 1 from memories r, memories w

@@ -21,7 +21,7 @@ class FileChange(NamedTuple):
     input_start: str
 
 
-def stated_by_session(rows: Rows, session_seq: int, session_id: str, *, until: int) -> list[StatedInTurn]:
+def list_stated_by_session(rows: Rows, session_seq: int, session_id: str, *, until: int) -> list[StatedInTurn]:
     """Returns the memories that a session stated first, except counted ones, each with its first stating turn."""
     sql = """select m.seq, m.text, m.authority, p.uuid, st.ordinal, t.text, m.gate
         from memories m join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id
@@ -32,7 +32,7 @@ def stated_by_session(rows: Rows, session_seq: int, session_id: str, *, until: i
     return list({stated.memory_seq: stated for stated in statements}.values())
 
 
-def file_changes_of(
+def list_file_changes(
     rows: Rows, session_seq: int, *, after: int = 0, until: int, limit: int, characters: int = 2**31
 ) -> list[FileChange]:
     """Returns the last calls of a session that wrote to a file, past an ordinal up to another ordinal, in order."""
@@ -45,7 +45,7 @@ def file_changes_of(
     return changes[::-1]
 
 
-def prompts_of(rows: Rows, session_seq: int, *, until: int) -> list[SessionPrompt]:
+def list_prompts(rows: Rows, session_seq: int, *, until: int) -> list[SessionPrompt]:
     """Returns everything that an assistant answers to in a session, in order."""
     sql = """select t.uuid, st.ordinal, case when t.kind = 'user' then t.text else '' end from session_turn st
         join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 and st.ordinal <= :until
@@ -53,7 +53,7 @@ def prompts_of(rows: Rows, session_seq: int, *, until: int) -> list[SessionPromp
     return rows.read(SessionPrompt, sql, session=session_seq, until=until)
 
 
-def scene_directories(rows: Rows, session_seq: int) -> tuple[int, tuple[str, ...]]:
+def find_scene_directories(rows: Rows, session_seq: int) -> tuple[int, tuple[str, ...]]:
     """Returns the project of a session, and the directories whose files belong to it."""
     sql = """select s.project_seq, p.root, s.cwd
         from sessions s join projects p on p.seq = s.project_seq where s.seq = :session"""
@@ -69,7 +69,7 @@ def set_scene(rows: Rows, memory_seq: int, *, uuid: str, text: str) -> None:
         rows.delete("scenes", memory_seq=memory_seq)
 
 
-def scenes_of_session(rows: Rows, session_id: str) -> dict[int, str]:
+def map_scenes_of_session(rows: Rows, session_id: str) -> dict[int, str]:
     """Returns the scenes of the memories that a session stated first, by memory."""
     sql = "select s.memory_seq, s.text from scenes s join memories m on m.seq = s.memory_seq where m.session_id = :id"
     return dict(rows.all(sql, id=session_id))

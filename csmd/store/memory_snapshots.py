@@ -131,7 +131,7 @@ def read_memory(rows: Rows, memory_id: str) -> MemoryContent | None:
         "links": rows.all(links, seq=seq),
         "told": rows.all(injected, id=memory_id),
     }
-    changes = [asdict(change) for change in belief_changes.changes_of(rows, memory_id)]
+    changes = [asdict(change) for change in belief_changes.list_changes(rows, memory_id)]
     return MemoryContent(text, state, {"changes": changes, **_read_annotations(rows, seq)})
 
 
@@ -231,11 +231,11 @@ def _merge_columns(before: dict[str, Any], after: dict[str, Any], current: dict[
 
 def _restore_relations(rows: Rows, before: Snapshot, after: Snapshot, *, existed: bool, at: str) -> None:
     """Gives a memory back its links, its items in receipts, its twin, its audit and its annotations."""
-    seq = memories.seq_of(rows, before.item)
+    seq = memories.find_seq(rows, before.item)
     _restore_links(rows, before, after, existed=existed)
     _restore_receipts(rows, before)
     if before.state["twin"]:
-        rows.update("memories", seq, twin_of=memories.seq_of(rows, before.state["twin"]))
+        rows.update("memories", seq, twin_of=memories.find_seq(rows, before.state["twin"]))
     _restore_changes(rows, before, after, at=at)
     for table in (*ANNOTATIONS, "tags"):
         old, new = before.details.get(table, []), after.details.get(table, [])  # an older csmd knew fewer tables
@@ -269,7 +269,7 @@ def _restore_changes(rows: Rows, before: Snapshot, after: Snapshot, *, at: str) 
     """Makes a memory's audit what it was; the changes that the act added are marked as undone."""
     old = {change["seq"] for change in before.details["changes"]}
     added = {change["seq"] for change in after.details.get("changes", ())} - old
-    for change in belief_changes.changes_of(rows, before.item):
+    for change in belief_changes.list_changes(rows, before.item):
         if change.seq in added and not change.undone_at:
             belief_changes.set_undone(rows, change.seq, at=at)
     sql = """insert into belief_changes (seq, memory_id, change, before, after, reason, by_whom, at, undone_at)

@@ -66,8 +66,8 @@ def compare_with_later(rows: Rows, signs: Signs, part: Sequence[int]) -> list[Ne
             n for n, other in enumerate(signs.codes[index + 1 :], index + 1) if (code ^ other).bit_count() <= max_bits
         )
         candidates = sorted({signs.seqs[n] for n in later} - {seq})
-        for vector in vectors.vectors_of_row(rows, "memory", seq, model=signs.model) if candidates else ():
-            distances = vectors.distances(rows, "memory", signs.model, vector, candidates)
+        for vector in vectors.read_vectors_of_row(rows, "memory", seq, model=signs.model) if candidates else ():
+            distances = vectors.compute_distances(rows, "memory", signs.model, vector, candidates)
             pairs += [
                 (seq, other, distance)
                 for other, distance in distances.items()
@@ -89,7 +89,7 @@ def keep_nearest(pairs: Iterable[NearPair]) -> set[tuple[int, int]]:
     }
 
 
-def near_pairs(rows: Rows, project: int, seqs: Sequence[int]) -> set[tuple[int, int]]:
+def find_near_pairs(rows: Rows, project: int, seqs: Sequence[int]) -> set[tuple[int, int]]:
     """Returns pairs of row keys of a project's memories whose vectors are near, for some of them.
 
     Empty without vectors.
@@ -97,8 +97,8 @@ def near_pairs(rows: Rows, project: int, seqs: Sequence[int]) -> set[tuple[int, 
     model = find_memory_model(rows)
     pairs: set[tuple[int, int]] = set()
     for seq in seqs if model else ():
-        for vector in vectors.vectors_of_row(rows, "memory", seq, model=model):
-            hits = vectors.vector_hits(rows, "memory", model, vector, projects=[project], limit=MAX_NEAREST + 1)
+        for vector in vectors.read_vectors_of_row(rows, "memory", seq, model=model):
+            hits = vectors.find_vector_hits(rows, "memory", model, vector, projects=[project], limit=MAX_NEAREST + 1)
             pairs |= {
                 (min(seq, other), max(seq, other))
                 for other, _, _, distance in hits

@@ -90,8 +90,8 @@ class SessionDatabase:
     @contextmanager
     def open(cls, path: Path) -> Iterator[SessionDatabase]:
         """Opens a database for the duration of the block."""
-        log = _file_size(f"{path}-wal")
-        if log and _file_size(f"{path}-shm") is None:
+        log = _read_file_size(f"{path}-wal")
+        if log and _read_file_size(f"{path}-shm") is None:
             # To read it SQLite would have to create that file next to the assistant's.
             raise OSError(errno.EBUSY, "changes wait in its -wal and the -shm to read them is missing", str(path))
         try:
@@ -229,7 +229,7 @@ class SessionDatabase:
         return f"{at}{str(self._rows.value(role, id=message_id) or '-')[0]}{digest[:IDENTIFYING_DIGITS]}"
 
 
-def _file_size(path: str) -> int | None:
+def _read_file_size(path: str) -> int | None:
     try:
         return Path(path).stat().st_size
     except OSError:

@@ -19,12 +19,12 @@ MAX_CHARACTERS = 4_000
 UNKNOWN_FIGURE = -1.0
 
 
-def turns_for_packets(rows: Rows, session_seq: int, *, after: int, until: int) -> list[ObservedTurn]:
+def read_turns_for_packets(rows: Rows, session_seq: int, *, after: int, until: int) -> list[ObservedTurn]:
     """Returns a conversation's turns past an ordinal up to another, in order, as in the transcript.
 
     Ends before the first turn that only a hook has reported so far, because its line may still come.
     """
-    provisional = first_provisional(rows, session_seq, after=after)
+    provisional = find_first_provisional(rows, session_seq, after=after)
     sql = """select t.uuid, case when s.parent = '' then s.id else s.parent end,
         t.project_seq, t.kind, substr(t.text, 1, :most), t.at, st.ordinal, t.tool_name, t.tool_id, s.parent <> ''
         from session_turn st join turns t on t.seq = st.turn_seq join sessions s on s.seq = t.session_seq
@@ -40,7 +40,7 @@ def turns_for_packets(rows: Rows, session_seq: int, *, after: int, until: int) -
     )
 
 
-def first_provisional(rows: Rows, session_seq: int, *, after: int) -> int | None:
+def find_first_provisional(rows: Rows, session_seq: int, *, after: int) -> int | None:
     """Returns the ordinal of the first turn past `after` that only a hook has reported so far, or None."""
     sql = """select min(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq
         where st.session_seq = :session and st.ordinal > :after and t.provisional = 1"""
@@ -83,7 +83,7 @@ def latest_packets(
     ]
 
 
-def projects_to_scan(rows: Rows, *, quiet_before: str = "", now: str = "") -> list[tuple[int, int]]:
+def list_projects_to_scan(rows: Rows, *, quiet_before: str = "", now: str = "") -> list[tuple[int, int]]:
     """Returns (project, its last packet) of projects with changed packets, first those that have lost all of theirs.
 
     `quiet_before` leaves out those with a latest packet between that time and `now`.

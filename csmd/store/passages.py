@@ -84,7 +84,7 @@ def find_neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int
     return {seq: (before or 0, after or 0) for seq, before, after in neighbours}
 
 
-def surrounding_text(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[str, str]]:
+def read_surrounding_text(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[str, str]]:
     """Returns the text of SURROUNDING_PASSAGES passages of the same turn before and after each passage, in lines."""
     # The passages of a turn are stored one after the other.
     near = by_seqs(
@@ -136,7 +136,7 @@ def store_call_words(rows: Rows, turn_seq: int, text: str, *, source: str) -> in
     return len(spans)
 
 
-def passage_places(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
+def map_passage_keys(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
     """Returns (turn, session) row keys of each passage, without reading texts."""
     keys = rows.all(f"select seq, turn_seq, session_seq from passages where {in_keys('seq', seqs)}")  # noqa: S608
     return {seq: (turn, session) for seq, turn, session in keys}
@@ -147,7 +147,7 @@ def count_sessions(rows: Rows, projects: Sequence[int] | None) -> int:
     return rows.number(f"select count(*) from sessions where {in_keys('project_seq', projects)}")  # noqa: S608
 
 
-def passage_lengths(rows: Rows, sessions: Collection[int], *, limit: int) -> dict[int, int]:
+def count_passages_of_sessions(rows: Rows, sessions: Collection[int], *, limit: int) -> dict[int, int]:
     """Returns the number of passages of each session, counted up to `limit`."""
     sql = f"""select s.seq, (select count(*) from (select 1 from passages p where p.session_seq = s.seq limit :limit) t)
         from sessions s where {in_keys("s.seq", sorted(sessions))}"""  # noqa: S608
@@ -159,13 +159,13 @@ def last_passage_seq(rows: Rows) -> int:
     return rows.number("select max(seq) from passages")
 
 
-def passages_after(rows: Rows, seq: int, *, until: int, limit: int) -> list[int]:
+def list_passages_after(rows: Rows, seq: int, *, until: int, limit: int) -> list[int]:
     """Returns the next passages after a row key, up to another row key."""
     sql = "select seq from passages where seq > :seq and seq <= :until order by seq limit :limit"
     return rows.column(sql, seq=seq, until=until, limit=limit)
 
 
-def passages_to_relink(rows: Rows, model: int) -> list[int]:
+def list_passages_to_relink(rows: Rows, model: int) -> list[int]:
     """Returns the passages to link again, because they got another vector of a model (vectors.add_vectors)."""
     sql = "select row_seq from embed_again where model_seq = :model and kind = 'thread' order by row_seq"
     return rows.column(sql, model=model)
@@ -182,7 +182,7 @@ def count_passages_after(rows: Rows, seq: int, *, until: int) -> int:
     return rows.number("select count(*) from passages where seq > :seq and seq <= :until", seq=seq, until=until)
 
 
-def passages_before(rows: Rows, seqs: Sequence[int], *, limit: int) -> dict[int, list[int]]:
+def map_passages_before(rows: Rows, seqs: Sequence[int], *, limit: int) -> dict[int, list[int]]:
     """Returns the passages right before each of these in its session, the nearest first, at most `limit`."""
     sql = """select n.seq from passages p join passages n on n.session_seq = p.session_seq
         and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq)
@@ -266,6 +266,6 @@ def find_index_problems(rows: Rows) -> list[str]:
         "passages_fts: its rows without a passage: {}": rows.value(
             "select count(*) from passages_fts_docsize d where not exists (select 1 from passages p where p.seq = d.id)"
         ),
-        "passages: turns without one: {}": sum(bool(prose.find_passages(text, most=1)) for text in without),
+        "passages: turns without one: {}": sum(bool(prose.find_passages(text, limit=1)) for text in without),
     }
     return [text.format(count) for text, count in counts.items() if count]

@@ -71,7 +71,7 @@ def read_decisions(rows: Rows, scope: DreamScope, seqs: Sequence[int]) -> PastDe
     return decisions
 
 
-def questioned_pairs(rows: Rows, scope: DreamScope, source: str) -> frozenset[str]:
+def list_questioned_pairs(rows: Rows, scope: DreamScope, source: str) -> frozenset[str]:
     """Returns the pairs `older:newer` of a scope that a rule (`source`) has asked a person about, answered or not."""
     sql = (
         "select distinct fingerprint from candidates where project_seq = :scope and source = :source and kind = 'stale'"
@@ -79,7 +79,7 @@ def questioned_pairs(rows: Rows, scope: DreamScope, source: str) -> frozenset[st
     return frozenset(rows.column(sql, scope=scope.seq, source=source))
 
 
-def undone_lifts(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
+def list_undone_lifts(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
     """Returns those of some memories that a dream lifted to the general scope and a person took back."""
     sql = f"""select distinct m.id from memories m
         join belief_changes b on b.memory_id = m.id where {in_keys("m.seq", seqs)} and b.change = :change"""  # noqa: S608

@@ -25,20 +25,20 @@ class MoveCounts:
 
 def merge_projects(rows: Rows, source: int, into: int) -> MoveCounts:
     """Merges a project into another, which also gets what is said there later."""
-    bases = _confirmation_days(rows, source)
+    bases = _map_confirmation_days(rows, source)
     for day in projects.active_days(rows, source):
         projects.record_active_day(rows, into, day, source=source)
     rows.update("projects", source, merged_into=into)
     turns, sessions = _move_turns(rows, source, into, directories=None)
     moved = twins = 0
-    for memory in _memories_without_twins(rows, source):
+    for memory in _list_memories_without_twins(rows, source):
         other = memories.by_hash(rows, _hash(rows, memory.seq), project=into)
         if other is not None:
             twins += 1
             if _strength(memory) <= _strength(other):
                 _hide_memory(rows, memory, twin_of=other, now_in=source, origin=source)
                 continue
-            _move_memory(rows, other, source, base=_confirmation_day(rows, into, other))
+            _move_memory(rows, other, source, base=_find_confirmation_day(rows, into, other))
             _hide_memory(rows, other, twin_of=memory, now_in=source, origin=into)
         _move_memory(rows, memory, into, base=bases[memory.seq])
         sql = "update memories set origin_seq = :source where seq = :seq and origin_seq = 0"
@@ -56,19 +56,19 @@ def split_projects(rows: Rows, source: int, part: int) -> MoveCounts:
     A memory moves if it came from there or was said nowhere else; one that was said again in what stays is left there
     as a copy.
     """
-    tree = projects.with_merged(rows, part)
-    bases = _confirmation_days(rows, source)
-    hidden = _hidden_memories(rows, part)
+    tree = projects.find_merged_projects(rows, part)
+    bases = _map_confirmation_days(rows, source)
+    hidden = _map_hidden_memories(rows, part)
     rows.update("projects", part, merged_into=0)
-    turns, sessions = _move_turns(rows, source, part, directories=_directories(rows, part, tree))
+    turns, sessions = _move_turns(rows, source, part, directories=_list_directories(rows, part, tree))
     moved = twins = 0
-    for memory in _memories_without_twins(rows, source):
+    for memory in _list_memories_without_twins(rows, source):
         origin = rows.number("select origin_seq from memories where seq = :seq", seq=memory.seq)
         for other in hidden.get(memory.seq, ()):
             _separate_twins(rows, memory, other, source, part, leaves=origin in tree)
             twins += 1
-        remaining = _sources_in(rows, memory, source)
-        if origin in tree or (not remaining and _sources_in(rows, memory, part)):
+        remaining = _list_sources_in(rows, memory, source)
+        if origin in tree or (not remaining and _list_sources_in(rows, memory, part)):
             if remaining:
                 _leave_copy(rows, memory, source, remaining)
             _move_memory(rows, memory, part, base=bases[memory.seq])
@@ -86,7 +86,7 @@ def move_to_scope(rows: Rows, memory: Memory, scope: int) -> None:
     """Moves a memory to another scope for good; a memory with the same text there gets its sources."""
     other = memories.by_hash(rows, _hash(rows, memory.seq), project=scope)
     if other is None:
-        _move_memory(rows, memory, scope, base=_confirmation_day(rows, memory.project_seq, memory))
+        _move_memory(rows, memory, scope, base=_find_confirmation_day(rows, memory.project_seq, memory))
         return
     memories.add_confirming(rows, other.seq, memory.provenance)
     rows.run("update memories set superseded_by = :new where superseded_by = :old", new=other.id, old=memory.id)
@@ -118,7 +118,7 @@ def _move_turns(rows: Rows, source: int, to: int, *, directories: Sequence[int] 
     return len(turns), rows.run(f"update sessions set project_seq = :to where {of_directories}", to=to, source=source)  # noqa: S608
 
 
-def _directories(rows: Rows, part: int, tree: frozenset[int]) -> list[int]:
+def _list_directories(rows: Rows, part: int, tree: frozenset[int]) -> list[int]:
     """Returns the directories of a part: those identified as it, and those below the path at which it was split off."""
     root = rows.text("select root from projects where seq = :part and part_of > 0", part=part)
     sql = f"""select seq from directories where {in_keys("project_seq", sorted(tree))} or (:root <> ''
@@ -126,11 +126,11 @@ def _directories(rows: Rows, part: int, tree: frozenset[int]) -> list[int]:
     return rows.column(sql, root=root)
 
 
-def project_lineage(rows: Rows, project: int) -> frozenset[int]:
+def find_lineage(rows: Rows, project: int) -> frozenset[int]:
     """Returns a project, all that was merged into it and what it was split off from: they share their statements."""
     if not project:  # nothing was merged into everywhere
         return frozenset({project})
-    return projects.reachable_projects(
+    return projects.find_reachable_projects(
         rows,
         project,
         """select seq
@@ -142,7 +142,7 @@ def _strength(memory: Memory) -> tuple[int, bool, float, str]:
     return AUTHORITY_RANK[memory.authority], memory.pinned, memory.confidence, memory.confirmed_at
 
 
-def _memories_without_twins(rows: Rows, project: int) -> list[Memory]:
+def _list_memories_without_twins(rows: Rows, project: int) -> list[Memory]:
     """Returns a project's memories without those covered by a twin."""
     return memories.where(rows, "m.project_seq = :project and m.twin_of = 0 order by m.seq", project=project)
 
@@ -151,13 +151,16 @@ def _hash(rows: Rows, seq: int) -> str:
     return str(rows.find("memories", "text_hash", seq=seq))
 
 
-def _confirmation_day(rows: Rows, project: int, memory: Memory) -> int:
+def _find_confirmation_day(rows: Rows, project: int, memory: Memory) -> int:
     return projects.active_day(rows, project, on=memory.fresh_at[:10])
 
 
-def _confirmation_days(rows: Rows, project: int) -> dict[int, int]:
+def _map_confirmation_days(rows: Rows, project: int) -> dict[int, int]:
     """Returns the active day on which each memory of a project was last confirmed."""
-    return {memory.seq: _confirmation_day(rows, project, memory) for memory in _memories_without_twins(rows, project)}
+    return {
+        memory.seq: _find_confirmation_day(rows, project, memory)
+        for memory in _list_memories_without_twins(rows, project)
+    }
 
 
 def _move_memory(rows: Rows, memory: Memory, to: int, *, base: int) -> None:
@@ -166,7 +169,7 @@ def _move_memory(rows: Rows, memory: Memory, to: int, *, base: int) -> None:
         hot_until = case when hot_until >= :never then hot_until else hot_until + :by end,
         warm_until = case when warm_until >= :never then warm_until else warm_until + :by end,
         archive_at = case when archive_at >= :never then archive_at else archive_at + :by end where seq = :seq"""
-    rows.run(sql, to=to, never=NEVER, by=_confirmation_day(rows, to, memory) - base, seq=memory.seq)
+    rows.run(sql, to=to, never=NEVER, by=_find_confirmation_day(rows, to, memory) - base, seq=memory.seq)
     vectors.move_vectors(rows, "memory", memory.seq, to)
     topics.move_tags(rows, memory.seq, to)
 
@@ -179,7 +182,7 @@ def _hide_memory(rows: Rows, memory: Memory, *, twin_of: Memory, now_in: int, or
     memories.add_confirming(rows, twin_of.seq, memory.provenance)
 
 
-def _hidden_memories(rows: Rows, project: int) -> dict[int, list[Memory]]:
+def _map_hidden_memories(rows: Rows, project: int) -> dict[int, list[Memory]]:
     """Returns the hidden memories of a merged project, by the memory that represents each."""
     hidden: dict[int, list[Memory]] = {}
     for seq, twin in rows.all("select seq, twin_of from memories where project_seq = :p and twin_of > 0", p=project):
@@ -196,14 +199,14 @@ def _separate_twins(rows: Rows, kept: Memory, other: Memory, source: int, part: 
             memories.add_provenance(rows, other.seq, origin)
             rows.delete("provenance", memory_seq=kept.seq, uuid=origin.uuid)
     if leaves:  # then the other memory was the source's own
-        _move_memory(rows, other, source, base=_confirmation_day(rows, part, other))
+        _move_memory(rows, other, source, base=_find_confirmation_day(rows, part, other))
     own_project = source if leaves else part
     sql = """update memories set twin_of = 0, origin_seq = case when origin_seq = :own_project then 0 else origin_seq end
         where seq = :seq"""
     rows.run(sql, own_project=own_project, seq=other.seq)
 
 
-def _sources_in(rows: Rows, memory: Memory, project: int) -> tuple[Provenance, ...]:
+def _list_sources_in(rows: Rows, memory: Memory, project: int) -> tuple[Provenance, ...]:
     """Returns the present sources of a memory that were said in a project."""
     return tuple(
         source
@@ -221,7 +224,7 @@ def _leave_copy(rows: Rows, memory: Memory, project: int, sources: tuple[Provena
         rows.delete("provenance", memory_seq=memory.seq, uuid=source.uuid)
 
 
-def lone_worktrees(rows: Rows, *, below: str) -> list[str]:
+def list_lone_worktrees(rows: Rows, *, below: str) -> list[str]:
     """Returns the roots, at a directory or below, of projects that are only a path: never merged, split or walled."""
     sql = """select p.root from projects p where p.kind = 'path' and p.merged_into = 0 and p.part_of = 0 and p.seq > 0
         and (p.root = :below or substr(p.root, 1, length(cast(:below as text)) + 1) = cast(:below as text) || '/')
@@ -239,10 +242,10 @@ def assign_worktree(
     repository is created only if there is something to merge.
     """
     repository_seq = projects.find_by_key(rows, repository)
-    into = None if repository_seq is None else projects.current_project(rows, repository_seq, repository.root)
-    wall = projects.workspace_around(rows, repository.root) if into is None else projects.everywhere_of(rows, into)
+    into = None if repository_seq is None else projects.find_current_project(rows, repository_seq, repository.root)
+    wall = projects.find_workspace_around(rows, repository.root) if into is None else projects.everywhere_of(rows, into)
     merged = 0
-    for root in lone_worktrees(rows, below=worktree.root):
+    for root in list_lone_worktrees(rows, below=worktree.root):
         sql = "select seq, key from projects where root = :root and kind = 'path' order by seq"
         own, key = rows.all(sql, root=root)[0]
         if is_gone(root) and own not in (repository_seq, into) and projects.everywhere_of(rows, own) == wall:

@@ -30,36 +30,38 @@ class SettledProject(NamedTuple):
 
 def ensure(rows: Rows, project: Project, *, now: str) -> int:
     """Returns the row key of a directory's project, created if it is new."""
-    return current_project(rows, _ensure_own_row(rows, project, now), project.place or project.root)
+    return find_current_project(rows, _ensure_own_row(rows, project, now), project.place or project.root)
 
 
 def ensure_with_directory(rows: Rows, project: Project, *, now: str) -> SettledProject:
     """Returns the project as `ensure` does, and records the directory, so that a project can be split off again."""
     directory_path = project.place or project.root
     own = _ensure_own_row(rows, project, now)
-    seq = current_project(rows, own, directory_path)
-    raw = _identified_row(rows, own, seq)
+    seq = find_current_project(rows, own, directory_path)
+    raw = _find_identified_row(rows, own, seq)
     directory = rows.find("directories", "seq", path=directory_path, project_seq=raw)
     return SettledProject(seq, directory or rows.insert_keyed("directories", path=directory_path, project_seq=raw))
 
 
-def _identified_row(rows: Rows, own: int, current: int) -> int:
+def _find_identified_row(rows: Rows, own: int, current: int) -> int:
     part = current != own and rows.find("projects", "part_of", seq=current)
     return current if part else own
 
 
-def identified_row(rows: Rows, project: Project) -> int | None:
+def find_identified_row(rows: Rows, project: Project) -> int | None:
     """Returns the row that a directory was identified as, before any merge; None if unknown."""
     own = find_by_key(rows, project)
     return (
-        None if own is None else _identified_row(rows, own, current_project(rows, own, project.place or project.root))
+        None
+        if own is None
+        else _find_identified_row(rows, own, find_current_project(rows, own, project.place or project.root))
     )
 
 
 def seq_of(rows: Rows, project: Project) -> int | None:
     """Returns the row key of a directory's project, by its key alone; None if unknown."""
     own = find_by_key(rows, project)
-    return None if own is None else current_project(rows, own, project.place or project.root)
+    return None if own is None else find_current_project(rows, own, project.place or project.root)
 
 
 def _ensure_own_row(rows: Rows, project: Project, now: str) -> int:
@@ -76,7 +78,7 @@ def _ensure_own_row(rows: Rows, project: Project, now: str) -> int:
     if match is None:
         return rows.insert_keyed(
             "projects", key=project.key, root=project.root, name=project.name, kind=project.kind, created_at=now,
-            remote=project.remote, fingerprint=project.fingerprint, workspace_seq=workspace_around(rows, project.root),
+            remote=project.remote, fingerprint=project.fingerprint, workspace_seq=find_workspace_around(rows, project.root),
         )  # fmt: skip
     seq, why = match
     key, root = rows.all("select key, root from projects where seq = :seq", seq=seq)[0]
@@ -113,7 +115,7 @@ def remove_alias(rows: Rows, key: str) -> bool:
     return bool(rows.all("delete from aliases where key = :key and why = 'named' returning key", key=key))
 
 
-def key_of(rows: Rows, seq: int) -> str:
+def read_key(rows: Rows, seq: int) -> str:
     """Returns the first identity of a project."""
     return str(rows.find("projects", "key", seq=seq))
 
@@ -123,7 +125,7 @@ def name_of(rows: Rows, seq: int) -> str:
     return rows.text("select name from projects where seq = :seq", seq=seq) if seq else ""
 
 
-def visible_projects(rows: Rows, *, inside: int) -> list[int] | None:
+def list_visible_projects(rows: Rows, *, inside: int) -> list[int] | None:
     """Returns every row visible from inside a workspace (0: from outside all); None if there is no wall."""
     closed = rows.value("select seq from projects where kind = 'workspace' limit 1") or rows.value(
         "select seq from projects where merged_into > 0 limit 1"
@@ -179,7 +181,7 @@ def find_by_key(rows: Rows, project: Project) -> int | None:
     return rows.key(sql, key=project.key, gone=int(project.gone), worktree=WORKTREE)
 
 
-def current_project(rows: Rows, seq: int, directory: str) -> int:
+def find_current_project(rows: Rows, seq: int, directory: str) -> int:
     """Returns the project that rows belong to now: the part split off for a directory, or the merged project."""
     seen = {seq}
     while True:
@@ -240,14 +242,14 @@ def find_repository(rows: Rows, project: Project) -> int | None:
 
 def may_join_repository(rows: Rows, repository: int, worktree: Project) -> bool:
     """Whether new rows of a worktree may go to its repository: both are in the same workspace or in none."""
-    wall = everywhere_of(rows, current_project(rows, repository, worktree.root))
-    return workspace_around(rows, worktree.root) in (0, wall)
+    wall = everywhere_of(rows, find_current_project(rows, repository, worktree.root))
+    return find_workspace_around(rows, worktree.root) in (0, wall)
 
 
 def may_create(rows: Rows, repository: Project, worktree: Project) -> bool:
     """Whether an unknown repository may be created for its worktree: both are in the same workspace or in none."""
-    walls = (0, workspace_around(rows, repository.root))
-    return find_repository(rows, worktree) is None and workspace_around(rows, worktree.root) in walls
+    walls = (0, find_workspace_around(rows, repository.root))
+    return find_repository(rows, worktree) is None and find_workspace_around(rows, worktree.root) in walls
 
 
 def list_seqs(rows: Rows) -> list[int]:
@@ -261,19 +263,19 @@ def everywhere_of(rows: Rows, project: int) -> int:
     return rows.number(sql, seq=project)
 
 
-def workspace_around(rows: Rows, directory: str) -> int:
+def find_workspace_around(rows: Rows, directory: str) -> int:
     """Returns the workspace of the nearest project around a directory, which new projects there join; 0 for none."""
     sql = f"select workspace_seq from projects where workspace_seq > 0 and {_AROUND} order by length(root) desc limit 1"  # noqa: S608
     return rows.number(sql, place=directory)
 
 
-def lens_around(rows: Rows, directory: str) -> int:
+def find_lens_around(rows: Rows, directory: str) -> int:
     """Returns the lens of the nearest directory around a directory; 0 for none."""
     sql = f"select lens_seq from projects where lens_seq > 0 and {_AROUND} order by length(root) desc limit 1"  # noqa: S608
     return rows.number(sql, place=directory)
 
 
-def reachable_projects(rows: Rows, project: int, step: str) -> frozenset[int]:
+def find_reachable_projects(rows: Rows, project: int, step: str) -> frozenset[int]:
     """Returns a project and everything that a query reaches from it, repeatedly."""
     reached_projects = {project}
     waiting = [project]
@@ -284,21 +286,21 @@ def reachable_projects(rows: Rows, project: int, step: str) -> frozenset[int]:
     return frozenset(reached_projects)
 
 
-def with_merged(rows: Rows, project: int) -> frozenset[int]:
+def find_merged_projects(rows: Rows, project: int) -> frozenset[int]:
     """Returns a project and all that was merged into it, directly or not."""
-    return reachable_projects(rows, project, "select seq from projects where merged_into = :seq")
+    return find_reachable_projects(rows, project, "select seq from projects where merged_into = :seq")
 
 
 # --- memories
 
 
-def worktrees_of(rows: Rows, seq: int) -> list[str]:
+def list_worktrees(rows: Rows, seq: int) -> list[str]:
     """Returns the identities of a project's missing worktrees."""
     sql = "select key from aliases where project_seq = :seq and why = :why order by key"
     return rows.column(sql, seq=seq, why=WORKTREE)
 
 
-def projects_since(rows: Rows, since: str) -> list[tuple[int, str]]:
+def list_projects_since(rows: Rows, since: str) -> list[tuple[int, str]]:
     """Returns (row key, root) of the projects with a session since a time, the latest first."""
     sql = """select p.seq, p.root from projects p join sessions s on s.project_seq = p.seq
         where p.seq > 0 group by p.seq, p.root having max(s.last_at) >= :since order by max(s.last_at) desc"""

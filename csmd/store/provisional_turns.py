@@ -65,7 +65,7 @@ def add_provisional(
     return True
 
 
-def expired_provisional(
+def list_expired_provisional(
     rows: Rows, *, before: str, after: tuple[str, int], limit: int
 ) -> tuple[list[int], tuple[str, int]]:
     """Returns (the expired turns among the next `limit`, the next position, START after the last).
@@ -90,7 +90,7 @@ def expired_provisional(
 
 
 def close_provisional(rows: Rows, seqs: Sequence[int]) -> tuple[int, int]:
-    """Settles turns that are `expired_provisional`; returns (dropped as doubles, kept as hook-only)."""
+    """Settles turns that are `list_expired_provisional`; returns (dropped as doubles, kept as hook-only)."""
     dropped = kept = 0
     for seq, uuid, session, text_hash in rows.all(
         f"""select seq, uuid, session_seq, text_hash
@@ -136,7 +136,7 @@ def _find_double(rows: Rows, uuid: str, session: int, text_hash: str) -> tuple[i
 
 def _find_split_message(rows: Rows, uuid: str, session: int) -> list[tuple[int, str]]:
     """Returns the first turns of messages that say in several lines what a hook's turn says in one."""
-    whole = _letters(rows.find("turns", "text", uuid=uuid))
+    whole = _strip_spaces(rows.find("turns", "text", uuid=uuid))
     messages: dict[str, list[tuple[int, str, str]]] = {}
     sql = """select t.seq, t.uuid, t.message_id, t.text from session_turn st join turns t on t.seq = st.turn_seq
         where st.session_seq = :session and t.kind = 'assistant' and t.source = 'transcript' and t.message_id <> ''
@@ -146,11 +146,11 @@ def _find_split_message(rows: Rows, uuid: str, session: int) -> list[tuple[int, 
     return [
         parts[0][:2]
         for parts in reversed(messages.values())
-        if len(parts) > 1 and _letters("".join(text for *_, text in parts)) == whole
+        if len(parts) > 1 and _strip_spaces("".join(text for *_, text in parts)) == whole
     ]
 
 
-def _letters(text: str) -> str:
+def _strip_spaces(text: str) -> str:
     return "".join(tokens.normalise(text).split())
 
 

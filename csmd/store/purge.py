@@ -26,8 +26,8 @@ from csmd.store import (
     tombstones,
     vectors,
 )
-from csmd.store.sqlite import Row, Rows, secure_delete
-from csmd.store.text_columns import KEYED_BY_PATH, PATH_ACTIONS, PURGE_ACTIONS, texts_after
+from csmd.store.sqlite import Row, Rows, enable_secure_delete
+from csmd.store.text_columns import KEYED_BY_PATH, PATH_ACTIONS, PURGE_ACTIONS, read_texts_after
 from csmd.store.tombstones import ROWS_PER_PASS
 from csmd.text import tokens
 
@@ -64,7 +64,7 @@ def apply_tombstones(rows: Rows, key: bytes) -> int:
 
 def record_begin(rows: Rows, *, now: str) -> None:
     """Records that a purge has begun, in the transaction that writes its tombstones."""
-    secure_delete(rows)
+    enable_secure_delete(rows)
     curations.drop_answers(rows)
     rows.upsert("meta", "key", key=UNFINISHED_KEY, value=now)
 
@@ -87,7 +87,7 @@ def _purge_column(table: str, column: str, rows: Rows, key: bytes, after: int) -
     if PURGE_ACTIONS[table, column] in PATH_ACTIONS:
         return None, _hide_paths(rows, table, column, key)
     marks = tombstones.purged_marks(rows, key)
-    part = texts_after(rows, table, column, after) if marks else []
+    part = read_texts_after(rows, table, column, after) if marks else []
     total = 0
     for seq, text in part:
         cleaned, hits = remove_purged(text, marks)
@@ -95,10 +95,10 @@ def _purge_column(table: str, column: str, rows: Rows, key: bytes, after: int) -
             cleaned = page_lines.quote_purged(cleaned) if table == "pages" else cleaned
             change_row(rows, table, column, seq, cleaned, key)
             total += 1
-    return _last_key(part), total
+    return _next_position(part), total
 
 
-def _last_key(part: Sequence[Row]) -> int | None:
+def _next_position(part: Sequence[Row]) -> int | None:
     """Returns the position after a part of a table; None at the end."""
     return part[-1][0] if part else None
 
@@ -170,7 +170,7 @@ def _delete_forgotten(rows: Rows, key: bytes, after: int) -> tuple[int | None, i
             rows, text, correction=gate == "correction", authority=authority, project=project, at=at, key=key
         ):
             total += rows.delete("statements", seq=seq)
-    return _last_key(part), total
+    return _next_position(part), total
 
 
 def _is_forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
@@ -189,7 +189,7 @@ def _is_forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
     if is_forgotten_in(memory.project_seq):
         return True
     is_general = tombstones.is_everywhere(rows, memory.project_seq)
-    stating_projects = memories.source_projects(rows, memory) if is_general else ()
+    stating_projects = memories.list_source_projects(rows, memory) if is_general else ()
     return bool(stating_projects) and all(map(is_forgotten_in, stating_projects))
 
 
@@ -197,7 +197,7 @@ def _is_forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
 # to them, so that a line that is read again is recognized.
 
 
-def _ids_with_purged_text(rows: Rows, key: bytes) -> list[str]:
+def _list_ids_with_purged_text(rows: Rows, key: bytes) -> list[str]:
     """Returns the sessions with purged text in their id, which a program may choose."""
     marks = tombstones.purged_marks(rows, key)
     session_ids = rows.column("select id from sessions where parent = ''") if marks else []
@@ -207,7 +207,7 @@ def _ids_with_purged_text(rows: Rows, key: bytes) -> list[str]:
 def _mark_sessions_by_id(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
     """Purges every session with purged text in its id, which also names its file."""
     since = rows.text("select value from meta where key = :key", key=UNFINISHED_KEY)
-    for session_id in _ids_with_purged_text(rows, key):
+    for session_id in _list_ids_with_purged_text(rows, key):
         if not tombstones.purged_names(rows, "session", [session_id], key=key):
             tombstones.purge_names(rows, "session", [session_id], key=key, now=since)
     return None, 0
@@ -215,9 +215,9 @@ def _mark_sessions_by_id(rows: Rows, key: bytes, _: int) -> tuple[int | None, in
 
 def _hide_session_names(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
     """Replaces the id of each such session by a keyed hash; a hook that reports it is recognized by its tombstone."""
-    names = _ids_with_purged_text(rows, key)
+    names = _list_ids_with_purged_text(rows, key)
     for session_id in names:
-        hidden = tombstones.hidden_name("session", session_id, key)
+        hidden = tombstones.make_hidden_name("session", session_id, key)
         for table, column in (name.split(".") for name in SESSION_IDS):
             sql = f"""update {table} set {column} = :hidden || substr({column}, length(:id) + 1)
                 where {column} = :id or substr({column}, 1, length(:id) + 1) = :id || '/'"""  # noqa: S608
@@ -239,7 +239,7 @@ def _rename_workspaces(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]
 
 
 def _purge_sessions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    purged_projects = tombstones.purged_projects(rows, key)
+    purged_projects = tombstones.find_purged_projects(rows, key)
     if not purged_projects and not tombstones.has_kind(rows, "session"):
         return None, 0
     sql = "select seq, id, parent, project_seq, started_at from sessions where seq > :after order by seq limit :limit"
@@ -253,7 +253,7 @@ def _purge_sessions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int
             total += changed
             if not is_done:
                 return seq - 1, total
-    return _last_key(part), total
+    return _next_position(part), total
 
 
 def _purge_session(rows: Rows, seq: int, session_id: str, key: bytes) -> tuple[int, bool]:
@@ -282,20 +282,20 @@ def _purge_session(rows: Rows, seq: int, session_id: str, key: bytes) -> tuple[i
 
 
 def _purge_turns(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    purged_projects = tombstones.purged_projects(rows, key)
+    purged_projects = tombstones.find_purged_projects(rows, key)
     if not purged_projects and not tombstones.has_kind(rows, "turn"):
         return None, 0
     sql = """select t.seq, t.uuid, t.project_seq, t.at, s.id, t.text_hash from turns t
         join sessions s on s.seq = t.session_seq where t.seq > :after and t.text <> :purged order by t.seq limit :limit"""
     part = rows.all(sql, after=after, purged=PURGED, limit=MAX_CHANGED_ROWS)
-    names = {seq: tombstones.turn_names(uuid, stream, hash_) for seq, uuid, _, _, stream, hash_ in part}
+    names = {seq: tombstones.list_turn_names(uuid, stream, hash_) for seq, uuid, _, _, stream, hash_ in part}
     purged = tombstones.purged_names(rows, "turn", [name for some in names.values() for name in some], key=key)
     total = 0
     for seq, _, project, at, *_ in part:
         if not purged.keys().isdisjoint(names[seq]) or at <= purged_projects.get(project, ""):
             purge_turn(rows, seq, key)
             total += 1
-    return _last_key(part), total
+    return _next_position(part), total
 
 
 def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
@@ -332,7 +332,7 @@ def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
 def _purge_projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """Returns the last pass over a project: deletes its memories, name and key, unless it has newer rows."""
     total = 0
-    for seq, since in tombstones.purged_projects(rows, key).items():
+    for seq, since in tombstones.find_purged_projects(rows, key).items():
         sql = "select seq from memories where project_seq = :seq and created_at <= :since limit :limit"
         part = rows.column(sql, seq=seq, since=since, limit=MAX_CHANGED_ROWS)
         _delete_memories(rows, part)
@@ -353,10 +353,10 @@ def _erase_project_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
         rows.run(f"delete from {table} where project_seq = :seq", seq=seq)  # noqa: S608
     journal.erase_project(rows, seq)
     for directory, path in rows.all("select seq, path from directories where project_seq = :seq", seq=seq):
-        hidden = tombstones.hidden_name("file", path, key)
+        hidden = tombstones.make_hidden_name("file", path, key)
         rows.update("directories", directory, path=hidden)
     # With the row key: a project that was purged twice has two rows.
-    hidden = f"{tombstones.hidden_name('project', name, key)}:{seq}"
+    hidden = f"{tombstones.make_hidden_name('project', name, key)}:{seq}"
     team.unshare_project(rows, seq)
     rows.update("projects", seq, key=hidden, root=PURGED, name=PURGED, remote="", fingerprint="")
     return 1
@@ -378,6 +378,6 @@ PASSES: tuple[Pass, ...] = (
 
 def _schedule_late_secrets(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
     """Schedules every session with known secrets for a search: a restored state may predate them."""
-    for session in tombstones.sessions_with_secrets(rows, key):
+    for session in tombstones.list_sessions_with_secrets(rows, key):
         cursors.move_cursor(rows, LATE_SECRETS_STAGE, session, 1)
     return None, 0

@@ -89,7 +89,7 @@ def _plan_memory(rows: Rows, typed: str) -> Plan | None:
     for source in memory.provenance:
         for seq, text in rows.all("select seq, text from turns where uuid = :uuid", uuid=source.uuid):
             if not _holds(text, needles):  # the turn states the memory in other words
-                plan.turns += _tombstone_names(rows, seq)
+                plan.turns += _list_tombstone_names(rows, seq)
                 plan.probes += _choose_probes(rows, [seq])
     plan.probes += plan.texts
     return plan
@@ -101,7 +101,7 @@ def _plan_turn(rows: Rows, typed: str) -> Plan | None:
         return None
     sql = "select seq from turns where substr(uuid, 1, :size) = :line"
     seqs += rows.column(sql, size=len(typed) + 1, line=f"{typed}/")
-    names = [name for seq in seqs for name in _tombstone_names(rows, seq)]
+    names = [name for seq in seqs for name in _list_tombstone_names(rows, seq)]
     texts = [text for seq in seqs for text in _find_accepted(rows, seq)]
     return Plan(
         "turn", f"the turn {typed} and what was made of it", texts=texts, turns=names, probes=_choose_probes(rows, seqs)
@@ -118,10 +118,10 @@ def _find_accepted(rows: Rows, seq: int) -> list[str]:
     return [text for text, statement in accepted if Needle(text.partition(ARROW)[0].rstrip("…")).spans(statement)]
 
 
-def _tombstone_names(rows: Rows, seq: int) -> list[str]:
+def _list_tombstone_names(rows: Rows, seq: int) -> list[str]:
     """Returns the names by which a turn is kept out: its uuid, and the hash by which a hook reports it."""
     sql = "select t.uuid, s.id, t.text_hash from turns t join sessions s on s.seq = t.session_seq where t.seq = :seq"
-    names = tombstones.turn_names(*(rows.first(sql, seq=seq) or ("", "", "")))
+    names = tombstones.list_turn_names(*(rows.first(sql, seq=seq) or ("", "", "")))
     return [names[0], names[-1]]
 
 
@@ -136,12 +136,12 @@ def _plan_session(rows: Rows, typed: str) -> Plan | None:
         raise BadInput(f"{typed!r} begins {len(session_ids)} sessions", hint="type some more of the id")
     if not session_ids:
         return None
-    turns = _turns_of_sessions(rows, session_ids)
+    turns = _map_turns_of_sessions(rows, session_ids)
     return Plan("session", f"the session {session_ids[0]} and everything that was said in it", sessions=session_ids,
                 turns=list(turns.values()), probes=_choose_probes(rows, list(turns)))  # fmt: skip
 
 
-def _turns_of_sessions(rows: Rows, sessions: Sequence[str]) -> dict[int, str]:
+def _map_turns_of_sessions(rows: Rows, sessions: Sequence[str]) -> dict[int, str]:
     """Returns the uuid of every turn in these sessions or their sub-agents by row key, forks included."""
     sql = """select t.seq, t.uuid from sessions s join session_turn st on st.session_seq = s.seq
         join turns t on t.seq = st.turn_seq where s.id = :id or s.parent = :id"""
@@ -152,7 +152,7 @@ def _plan_project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
     """Returns the plan for a project, also for one that was purged: its row is found by a keyed hash."""
     if not project_key:
         return None
-    hidden = f"{tombstones.hidden_name('project', project_key, key)}:"
+    hidden = f"{tombstones.make_hidden_name('project', project_key, key)}:"
     sql = """select seq, root, merged_into, key
         from projects where key = :key or substr(key, 1, :size) = :hidden order by seq desc"""
     row = rows.first(sql, key=project_key, hidden=hidden, size=len(hidden))
@@ -165,13 +165,13 @@ def _plan_project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
             f"{root} was merged into {other}; its conversations now belong to that project",
             hint=f"csmd project split '{other}' '{root}' takes it out again",
         )
-    tree = sorted(projects.with_merged(rows, seq))
-    keys = [projects.key_of(rows, project) for project in tree if project != seq]
-    keys += [key for project in tree for key in projects.worktrees_of(rows, project) if key not in keys]
+    tree = sorted(projects.find_merged_projects(rows, seq))
+    keys = [projects.read_key(rows, project) for project in tree if project != seq]
+    keys += [key for project in tree for key in projects.list_worktrees(rows, project) if key not in keys]
     paths: dict[str, str] = dict(rows.all("select id, path from sessions where project_seq = :seq", seq=seq))
     # Some turns may be of sessions that began elsewhere.
     own_turns = rows.all("select seq, uuid from turns where project_seq = :seq", seq=seq)
-    turns = {**_turns_of_sessions(rows, list(paths)), **dict(own_turns)}
+    turns = {**_map_turns_of_sessions(rows, list(paths)), **dict(own_turns)}
     return Plan("project", f"the project {root} and its {amount(len(paths), 'session')}", projects=[project_key, *keys],
                 sessions=list(paths), files=[path for path in paths.values() if path],
                 turns=list(turns.values()), probes=_choose_probes(rows, list(turns)))  # fmt: skip
@@ -201,7 +201,7 @@ def count_matches(rows: Rows, plan: Plan) -> dict[str, int]:
     needles = plan.needles
     for table, column in text_columns.PURGE_ACTIONS if needles else ():
         counts[f"{table}.{column}"] = sum(
-            _holds(text, needles) for _, text in text_columns.column_texts(rows, table, column)
+            _holds(text, needles) for _, text in text_columns.read_column_texts(rows, table, column)
         )
     return {name: count for name, count in counts.items() if count}
 
@@ -211,7 +211,7 @@ def list_affected_projects(rows: Rows, plan: Plan, *, seen: Collection[int] | No
     needles = plan.needles
     counts_by_project: dict[int, Counter[str]] = {}
     for table in ("memories", "turns") if needles else ():
-        for seq, text in text_columns.column_texts(rows, table, "text"):
+        for seq, text in text_columns.read_column_texts(rows, table, "text"):
             if _holds(text, needles):
                 project = rows.value(f"select project_seq from {table} where seq = :seq", seq=seq)  # noqa: S608
                 counts_by_project.setdefault(project, Counter())[table] += 1
@@ -227,10 +227,10 @@ def find_variants(
 ) -> tuple[int | None, set[str]]:
     """Returns (next position, the texts of a part of a column as they appear there, in whole words)."""
     if text_columns.PURGE_ACTIONS[table, column] in text_columns.PATH_ACTIONS:
-        part = list(text_columns.column_texts(rows, table, column))
+        part = list(text_columns.read_column_texts(rows, table, column))
         follows = None
     else:
-        part = text_columns.texts_after(rows, table, column, after)
+        part = text_columns.read_texts_after(rows, table, column, after)
         follows = part[-1][0] if part else None
     return follows, {text[a:b] for _, text in part for needle in needles for a, b in needle.spans(text)}
 

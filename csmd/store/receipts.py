@@ -97,25 +97,25 @@ def _read_where(rows: Rows, condition: str, **values: Any) -> list[Receipt]:
     return rows.read(Receipt, f"select {_COLUMNS} from injections n where {condition}", **values)  # noqa: S608
 
 
-def of_session(rows: Rows, session_id: str, *, limit: int) -> list[Receipt]:
+def list_of_session(rows: Rows, session_id: str, *, limit: int) -> list[Receipt]:
     """Returns the latest injections of a session, the latest first."""
     latest = "n.session_id = :session order by n.at desc, n.seq desc limit :limit"
     return _read_where(rows, latest, session=session_id, limit=limit)
 
 
-def by_prefix(rows: Rows, prefix: str) -> list[Receipt]:
+def find_by_prefix(rows: Rows, prefix: str) -> list[Receipt]:
     """Returns the injections whose id begins with a prefix, at most 5."""
     return _read_where(rows, f"{starts_with('n.id')} order by n.id limit 5", prefix=prefix)
 
 
-def last_session(rows: Rows, projects: Sequence[int] | None) -> str:
+def find_last_session(rows: Rows, projects: Sequence[int] | None) -> str:
     """Returns the session of the last injection in these projects (None: all); "" if there is none."""
     sql = f"""select n.session_id
         from injections n where {in_keys("n.project_seq", projects)} order by n.at desc, n.seq desc limit 1"""  # noqa: S608
     return rows.text(sql)
 
 
-def sessions_like(rows: Rows, prefix: str) -> list[str]:
+def find_sessions_by_prefix(rows: Rows, prefix: str) -> list[str]:
     """Returns the sessions with injections whose id begins with a prefix, at most 5."""
     sql = f"select distinct session_id from injections where {starts_with('session_id')} order by session_id limit 5"  # noqa: S608
     return rows.column(sql, prefix=prefix)
@@ -128,7 +128,7 @@ def list_items(rows: Rows, receipt: Receipt) -> list[Item]:
     return rows.read(Item, sql, seq=receipt.seq)
 
 
-def injections_of(rows: Rows, memory_id: str, *, limit: int) -> tuple[list[Receipt], int]:
+def list_injections_of(rows: Rows, memory_id: str, *, limit: int) -> tuple[list[Receipt], int]:
     """Returns (the latest injections of a memory, the number of all)."""
     of_memory = "n.seq in (select injection_seq from injection_items where memory_id = :memory)"
     latest = _read_where(
@@ -137,7 +137,7 @@ def injections_of(rows: Rows, memory_id: str, *, limit: int) -> tuple[list[Recei
     return latest, rows.number("select count(*) from injection_items where memory_id = :memory", memory=memory_id)
 
 
-def answered_prompt(rows: Rows, receipt: Receipt) -> tuple[str, int] | None:
+def find_answered_prompt(rows: Rows, receipt: Receipt) -> tuple[str, int] | None:
     """Returns (text, project) of the prompt that an injection answered; None if there is none or it is gone."""
     sql = """select t.text, t.project_seq from events e join turns t on t.text_hash = e.text_hash
         join session_turn st on st.turn_seq = t.seq join sessions s on s.seq = st.session_seq
@@ -193,7 +193,7 @@ def find_waiting(rows: Rows, seq: int) -> WaitingReceipt | None:
     return rows.read_one(WaitingReceipt, f"select {_WAITING_COLUMNS} where n.seq = :seq", seq=seq)
 
 
-def item_texts(rows: Rows, seq: int) -> list[tuple[str, str]]:
+def read_item_texts(rows: Rows, seq: int) -> list[tuple[str, str]]:
     """Returns (id, present text) of a receipt's items; "" for one that is gone, or neither a memory nor part of a turn.
 
     A passage's id is its turn's id, "#" and its offset.
@@ -201,10 +201,10 @@ def item_texts(rows: Rows, seq: int) -> list[tuple[str, str]]:
     sql = """select i.memory_id, m.text from injection_items i
         left join memories m on m.id = i.memory_id where i.injection_seq = :seq order by i.memory_id"""
     texts = rows.all(sql, seq=seq)
-    return [(item_id, _quoted(rows, item_id) if text is None else text) for item_id, text in texts]
+    return [(item_id, _read_quoted_text(rows, item_id) if text is None else text) for item_id, text in texts]
 
 
-def _quoted(rows: Rows, item_id: str) -> str:
+def _read_quoted_text(rows: Rows, item_id: str) -> str:
     """Returns the quoted text of a turn: one passage, or all of it; "" if it is gone."""
     uuid, _, start = item_id.partition("#")
     sql = """select t.text, p.text, p.start_at, p.end_at
@@ -216,7 +216,7 @@ def _quoted(rows: Rows, item_id: str) -> str:
     return str(words or (whole if begin is None else whole[begin:end]))
 
 
-def ordinal_at(rows: Rows, session_seq: int, at: str) -> int:
+def find_ordinal_at(rows: Rows, session_seq: int, at: str) -> int:
     """Returns the ordinal of the last turn of a session at or before a time; 0 for none."""
     sql = """select max(st.ordinal)
         from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.at <= :at"""
@@ -231,7 +231,7 @@ def record_use(rows: Rows, seq: int, verdicts: Mapping[str, tuple[bool, str]]) -
     rows.update("injections", seq, judged=1)
 
 
-def usage_since(rows: Rows, since: str, *, projects: Sequence[int] | None = None) -> UseTotals:
+def sum_usage_since(rows: Rows, since: str, *, projects: Sequence[int] | None = None) -> UseTotals:
     """Returns totals of the injections since a time in these projects (None: all), and of the used items."""
     in_period = f"n.at >= :since and {in_keys('n.project_seq', projects)}"
     (receipts,) = rows.all(

@@ -125,7 +125,7 @@ def _make_candidates(path: Path, sound: Path | None) -> Iterator[tuple[bytes, di
             page[24:40] = b"\0\0\0\1" + bytes(12)
             page[92:96] = bytes(4)  # its size in pages is the file's
             firsts.append(bytes(page))
-            schema = schema_pages(sound)
+            schema = read_schema_pages(sound)
     # The schema may take more than one page; a backup has them at the same place.
     for others in ({}, schema) if schema else ({},):
         yield from ((first, others) for first in firsts if len(first) >= MIN_PAGE_BYTES)
@@ -151,7 +151,7 @@ def _try_open(path: Path) -> apsw.Connection | None:
     return None
 
 
-def schema_pages(sound: Path) -> dict[int, bytes]:
+def read_schema_pages(sound: Path) -> dict[int, bytes]:
     """Returns the pages below the first with a sound database's schema, by number; empty if the first holds it all."""
     pages: dict[int, bytes] = {}
     pending = _find_children(_read_page(sound), HEADER_BYTES)
@@ -201,7 +201,7 @@ def list_tables(rows: Rows) -> list[Table]:
     return tables
 
 
-def _columns_of(rows: Rows, table: Table) -> str:
+def _choose_columns(rows: Rows, table: Table) -> str:
     """Returns the columns to read in order, "" if the table is missing; a database before a migration lacks some."""
     try:
         stored = set(rows.column("select name from pragma_table_info(:table)", table=table.name))
@@ -215,7 +215,7 @@ def read_span(
     rows: Rows, table: Table, low: int = MIN_ROWID, high: int = MAX_ROWID, *, columns: str = "", backwards: bool = False
 ) -> Iterator[Row]:
     """Yields (key, *columns) of the rows in a range of keys; nothing if the table is missing."""
-    columns = columns or _columns_of(rows, table)
+    columns = columns or _choose_columns(rows, table)
     if not columns:
         return
     sql = f"select {table.key or 'null'}, {columns} from {table.name}"  # noqa: S608
@@ -228,7 +228,7 @@ def read_span(
 
 def read_readable(rows: Rows, table: Table, gaps: list[tuple[int, int]]) -> Iterator[Row]:
     """Yields every readable row, each range of keys from both ends, then its middle in halves; adds gaps to `gaps`."""
-    columns = _columns_of(rows, table)
+    columns = _choose_columns(rows, table)
     spans = [(MIN_ROWID, MAX_ROWID)]
     while spans:
         low, high = spans.pop()
@@ -252,7 +252,7 @@ def read_readable(rows: Rows, table: Table, gaps: list[tuple[int, int]]) -> Iter
         if low <= MIN_ROWID:
             low = min(0, high)
         if high >= MAX_ROWID:
-            high = max(low, _last_key(rows, table, low))
+            high = max(low, _find_last_key(rows, table, low))
             gaps.append((high + 1, MAX_ROWID))
             if low == 0 and _is_lost(rows, table, high, columns):
                 gaps.append((low, high))
@@ -275,7 +275,7 @@ def _is_lost(rows: Rows, table: Table, high: int, columns: str) -> bool:
     return True
 
 
-def _last_key(rows: Rows, table: Table, low: int) -> int:
+def _find_last_key(rows: Rows, table: Table, low: int) -> int:
     """Returns the last key of a table whose end cannot be read, from the sequence or an index."""
     questions = [f"select seq from sqlite_sequence where name = '{table.name}'"]  # noqa: S608
     with contextlib.suppress(*DAMAGE_ERRORS):
@@ -547,7 +547,7 @@ def empty_stub_sessions(rows: Rows) -> int:
     return rows.run(sql)
 
 
-def nameless_projects(rows: Rows) -> list[tuple[int, str]]:
+def list_nameless_projects(rows: Rows) -> list[tuple[int, str]]:
     """Returns (row key, a directory of one of its sessions) of the projects whose own row was lost."""
     sql = """select p.seq, max(s.cwd) from projects p join sessions s on s.project_seq = p.seq
         where p.key = 'recovered-' || cast(p.seq as text) and s.cwd <> '' group by p.seq"""

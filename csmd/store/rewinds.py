@@ -35,8 +35,8 @@ def mark_rewound(rows: Rows, session_seq: int, turn_seq: int, *, parent: str) ->
 
     Turns shared with a fork from before the rewind keep what was derived from them.
     """
-    own = _ordinal_of(rows, session_seq, turn_seq)
-    first = _branch_start(rows, session_seq, own, parent)
+    own = _find_ordinal(rows, session_seq, turn_seq)
+    first = _find_branch_start(rows, session_seq, own, parent)
     if first is None:
         return
     sql = """update session_turn set rewound = 1
@@ -57,10 +57,10 @@ def mark_abandoned(rows: Rows, stream: str, is_abandoned: Callable[[str], bool])
         session, first_turn = abandoned[0]
         turns = [turn for _, turn in abandoned]
         _set_rewound(rows, session, turns, is_rewound=True)
-        _clear_derived(rows, session, turns, _ordinal_of(rows, session, first_turn))
+        _clear_derived(rows, session, turns, _find_ordinal(rows, session, first_turn))
 
 
-def _ordinal_of(rows: Rows, session_seq: int, turn_seq: int) -> int:
+def _find_ordinal(rows: Rows, session_seq: int, turn_seq: int) -> int:
     return int(rows.find("session_turn", "ordinal", session_seq=session_seq, turn_seq=turn_seq) or 0)
 
 
@@ -109,7 +109,7 @@ def is_rewound(rows: Rows, session_seq: int, turn_seq: int) -> bool:
     return rows.has("session_turn", session_seq=session_seq, turn_seq=turn_seq, rewound=1)
 
 
-def _branch_start(rows: Rows, session_seq: int, own: int, parent: str) -> int | None:
+def _find_branch_start(rows: Rows, session_seq: int, own: int, parent: str) -> int | None:
     """Returns the ordinal of the first prompt of a session that the prompt at `own` replaces, or None."""
     sql = f"""select min(st.ordinal) from turns t join session_turn st on st.turn_seq = t.seq
         where t.parent_uuid = :parent and {_PROMPTS} and st.session_seq = :session and st.ordinal < :own"""  # noqa: S608

@@ -80,7 +80,7 @@ def memories_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[in
     return [by_seq[seq] for seq in hits if seq in by_seq]
 
 
-def turns_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[int]:
+def find_turns_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[int]:
     """Returns the turns that contain any of `terms`, the best first, by their passages."""
     hits = [seq for seq, _ in text_hits(rows, "passage", terms, projects=projects, limit=PASSAGES_PER_TURN * limit)]
     passages = rows.all(f"select seq, turn_seq from passages where {in_keys('seq', hits)} and text = ''")  # noqa: S608
@@ -88,7 +88,7 @@ def turns_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] 
     return list(dict.fromkeys(turns[seq] for seq in hits if seq in turns))[:limit]
 
 
-def digests_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, DigestRow]:
+def map_digests_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, DigestRow]:
     """Returns digests by row key, with their session, its project's root and the turns of their items."""
     sql = f"""select digest_seq, text, uuid
         from digest_items where {in_keys("digest_seq", seqs)} and kind <> 'word' and uuid <> '' order by seq"""  # noqa: S608
@@ -99,17 +99,17 @@ def digests_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, DigestRow]:
     return {seq: as_value(DigestRow, (seq, *digest, tuple(items[seq]))) for seq, *digest in digests}
 
 
-def project_roots(rows: Rows) -> dict[int, str]:
+def map_project_roots(rows: Rows) -> dict[int, str]:
     """Returns the directory of each project by its row key."""
     return dict(rows.all("select seq, root from projects where seq > 0 and kind <> 'workspace' and merged_into = 0"))
 
 
-def kind_of(rows: Rows, uuid: str) -> str:
+def find_kind(rows: Rows, uuid: str) -> str:
     """Returns the kind of a turn; "" if it is not stored."""
     return rows.text("select kind from turns where uuid = :uuid", uuid=uuid)
 
 
-def surrounding_turns(rows: Rows, seq: int, *, each: int) -> tuple[list[int], list[int]]:
+def find_surrounding_turns(rows: Rows, seq: int, *, each: int) -> tuple[list[int], list[int]]:
     """Returns the searchable turns before and after a turn in its session, in order, at most `each` on either side."""
     sides = []
     for operator, order in (("<", "desc"), (">", "asc")):
@@ -122,7 +122,7 @@ def surrounding_turns(rows: Rows, seq: int, *, each: int) -> tuple[list[int], li
     return sides[0][::-1], sides[1]
 
 
-def turns_after(rows: Rows, seqs: Sequence[int], *, limit: int) -> dict[int, list[int]]:
+def map_turns_after(rows: Rows, seqs: Sequence[int], *, limit: int) -> dict[int, list[int]]:
     """Returns the searchable turns after each of these in its session, in order, at most `limit`."""
     sql = f"""select me.turn_seq, n.turn_seq from turns own join session_turn me on me.turn_seq = own.seq
         and me.session_seq = own.session_seq join session_turn n on n.session_seq = me.session_seq
@@ -138,7 +138,7 @@ def turns_of_uuids(rows: Rows, uuids: Sequence[str]) -> dict[str, int]:
     return {uuid: seq for uuid, seq in seqs.items() if seq is not None}
 
 
-def memories_of_turn(rows: Rows, uuid: str) -> list[int]:
+def list_memories_of_turn(rows: Rows, uuid: str) -> list[int]:
     """Returns the row keys of the memories that a turn states or confirms."""
     return rows.column("select memory_seq from provenance where uuid = :uuid order by memory_seq", uuid=uuid)
 
@@ -148,7 +148,7 @@ def turns_with_prefix(rows: Rows, prefix: str) -> list[tuple[int, str]]:
     return rows.all(f"select seq, uuid from turns where {starts_with('uuid')} order by uuid limit 5", prefix=prefix)  # noqa: S608
 
 
-def memory_texts(rows: Rows, seqs: Sequence[int]) -> list[str]:
+def list_memory_texts(rows: Rows, seqs: Sequence[int]) -> list[str]:
     """Returns the texts of memories said in a session by row key, the oldest first."""
     return rows.column(
         f"select text from memories where {in_keys('seq', seqs)} and authority <> 'external' order by created_at, id"  # noqa: S608
@@ -160,7 +160,7 @@ def count_memories_with(rows: Rows, term: str) -> int:
     return count_rows_with(rows, "memory", term)
 
 
-def last_turn_seq(rows: Rows) -> int:
+def find_last_turn_seq(rows: Rows) -> int:
     """Returns the row key of the turn stored last, about the number of turns; 0 for none."""
     return rows.number("select max(seq) from turns")
 
@@ -184,7 +184,9 @@ class TurnNeighbours(NamedTuple):
     midway: bool = False
 
 
-def turn_neighbours(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None) -> dict[int, TurnNeighbours]:
+def map_turn_neighbours(
+    rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None
+) -> dict[int, TurnNeighbours]:
     """Returns the place of each of these turns in its session, among the turns of these projects (None: all)."""
     spoken = f"{_SEARCHABLE_TURNS} and {in_keys('t.project_seq', projects)}"
     sql = f"""select own.seq, own.session_seq, own.at, case when own.kind = 'assistant' then (select n.turn_seq {spoken}
@@ -207,7 +209,9 @@ def turn_neighbours(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] 
     }  # fmt: skip
 
 
-def stating_turns(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int] | None) -> list[tuple[int, int]]:
+def list_stating_turns(
+    rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int] | None
+) -> list[tuple[int, int]]:
     """Returns (memory, turn) row keys of the turns of these projects (None: all) that state or confirm these memories.
 
     The memories come first: otherwise the planner would walk every searchable turn.
@@ -218,19 +222,19 @@ def stating_turns(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[
     return rows.all(sql)
 
 
-def superseded_by_turn(rows: Rows, turn_seqs: Sequence[int]) -> list[tuple[int, int]]:
+def list_superseded_by_turn(rows: Rows, turn_seqs: Sequence[int]) -> list[tuple[int, int]]:
     """Returns (turn, memory) row keys of the superseded memories that these turns state or confirm."""
     sql = f"""select t.seq, m.seq from turns t cross join provenance p on p.uuid = t.uuid and p.role <> 'beside'
         cross join memories m on m.seq = p.memory_seq and m.superseded_by <> '' where {in_keys("t.seq", turn_seqs)}"""  # noqa: S608
     return rows.all(sql)
 
 
-def user_turns_between(
+def list_user_turns_between(
     rows: Rows, since: str, until: str, *, projects: Sequence[int] | None, limit: int
 ) -> list[tuple[int, str]]:
     """Returns (turn, time) of what users said from `since` on and before `until`, by session, the latest first.
 
-    The sessions come first, as the memories do in `stating_turns`.
+    The sessions come first, as the memories do in `list_stating_turns`.
     """
     sql = f"""select t.seq, t.at from (select s.seq from sessions s where s.parent = ''
         and s.last_at >= :since and (:until = '' or s.started_at < :until) and {in_keys("s.project_seq", projects)}

@@ -48,7 +48,7 @@ def count_kinds(rows: Rows, session_seq: int, *, projects: Sequence[int] | None)
     return dict(rows.all(sql, session=session_seq))
 
 
-def first_prompts(rows: Rows, session_seq: int, *, limit: int, characters: int) -> list[str]:
+def read_first_prompts(rows: Rows, session_seq: int, *, limit: int, characters: int) -> list[str]:
     """Returns the first `characters` of a session's first prompts in order, without rewound ones."""
     sql = f"""select substr(t.text, 1, :characters) {_TURNS} and st.rewound = 0 and t.kind in ('user', 'relayed')
         order by st.ordinal limit :limit"""
@@ -63,24 +63,24 @@ def count_prompts(rows: Rows, session_id: str, *, since: str, limit: int) -> int
     return rows.number(sql, session_id=session_id, since=since, limit=limit)
 
 
-def turn_times(rows: Rows, session_seq: int) -> list[str]:
+def list_turn_times(rows: Rows, session_seq: int) -> list[str]:
     """Returns the times of a session's turns in order."""
     return rows.column(f"select t.at {_TURNS} order by st.ordinal", session=session_seq)
 
 
-def rewound_prompts(rows: Rows, session_seq: int) -> list[str]:
+def list_rewound_prompts(rows: Rows, session_seq: int) -> list[str]:
     """Returns the times of the prompts that a rewind left behind."""
     sql = f"select t.at {_TURNS} and st.rewound = 1 and t.kind in ('user', 'relayed') order by st.ordinal"
     return rows.column(sql, session=session_seq)
 
 
-def prompt_modes(rows: Rows, session_seq: int) -> list[tuple[str, str]]:
+def list_prompt_modes(rows: Rows, session_seq: int) -> list[tuple[str, str]]:
     """Returns (time, mode) of the prompts with a known mode, in order."""
     sql = f"select t.at, t.mode {_TURNS} and st.rewound = 0 and t.mode <> '' order by st.ordinal"
     return rows.all(sql, session=session_seq)
 
 
-def tool_traffic(rows: Rows, session_seq: int, *, characters: int) -> list[tuple[str, str, str, str, str]]:
+def list_tool_traffic(rows: Rows, session_seq: int, *, characters: int) -> list[tuple[str, str, str, str, str]]:
     """Returns (kind, tool, call id, first `characters`, time) of tool calls and results; a result names no tool."""
     sql = f"""select t.kind, t.tool_name, t.tool_id, substr(t.text, 1, :characters), t.at {_TURNS}
         and t.kind in ('tool_call', 'tool_result') order by st.ordinal"""
@@ -108,7 +108,7 @@ def list_corrections(rows: Rows, session_seq: int) -> list[tuple[str, str]]:
     return rows.all(sql, session=session_seq)
 
 
-def session_memories(rows: Rows, session_id: str, *, projects: Sequence[int] | None) -> list[tuple[str, str, str]]:
+def list_session_memories(rows: Rows, session_id: str, *, projects: Sequence[int] | None) -> list[tuple[str, str, str]]:
     """Returns (id, text, role) of memories of these projects (None: all) with a source in a session, by its time."""
     sql = f"""select m.id, m.text, max(p.role) from provenance p join memories m on m.seq = p.memory_seq
         where p.session_id = :session and {in_keys("m.project_seq", projects)}
@@ -116,7 +116,7 @@ def session_memories(rows: Rows, session_id: str, *, projects: Sequence[int] | N
     return rows.all(sql, session=session_id)
 
 
-def injections_into(rows: Rows, session_id: str) -> list[tuple[str, str, str, int, int]]:
+def list_injections_into(rows: Rows, session_id: str) -> list[tuple[str, str, str, int, int]]:
     """Returns (receipt, event, time, tokens, memories) of the injections into a session, in order."""
     sql = """select n.id, n.event, n.at, n.tokens, (select count(*) from injection_items i where i.injection_seq = n.seq)
         from injections n where n.session_id = :session order by n.seq"""

@@ -13,38 +13,38 @@ CONTEXT_STARTS = "('startup', 'clear', 'compact')"
 _CONVERSATION_STARTS = "('clear', 'compact')"
 
 
-def context_since(rows: Rows, session_id: str) -> str:
+def find_context_start(rows: Rows, session_id: str) -> str:
     """Returns when the present context began: the last start, clear or compaction; "" if unknown."""
-    return _last_start(rows, session_id, CONTEXT_STARTS)
+    return _find_last_start(rows, session_id, CONTEXT_STARTS)
 
 
-def conversation_since(rows: Rows, session_id: str) -> str:
+def find_conversation_start(rows: Rows, session_id: str) -> str:
     """Returns when the present conversation began: the last clear or compaction; "" if there was none.
 
     A transcript may date a turn before the hook of the session's startup, because these are two clocks.
     """
-    return _last_start(rows, session_id, _CONVERSATION_STARTS)
+    return _find_last_start(rows, session_id, _CONVERSATION_STARTS)
 
 
-def _last_start(rows: Rows, session_id: str, sources: str) -> str:
+def _find_last_start(rows: Rows, session_id: str, sources: str) -> str:
     sql = f"select max(at) from events where session_id = :session and name = 'session_start' and source in {sources}"  # noqa: S608
     return rows.text(sql, session=session_id)
 
 
-def context_size(rows: Rows, session_id: str) -> tuple[str, int]:
+def read_context_size(rows: Rows, session_id: str) -> tuple[str, int]:
     """Returns (model, input tokens of its latest message) of a session; 0 if unknown since its context began."""
     session = rows.first("select seq, model, context from sessions where id = :id", id=session_id)
     if session is None:
         return "", 0
     seq, model, tokens = session
-    since = context_since(rows, session_id) if tokens else ""
+    since = find_context_start(rows, session_id) if tokens else ""
     sql = """select t.at from session_turn st join turns t on t.seq = st.turn_seq
         where st.session_seq = :session and t.kind = 'assistant' order by st.ordinal desc limit 1"""
     answered_at = rows.text(sql, session=seq) if since else ""
     return model, 0 if answered_at < since else tokens
 
 
-def last_context_size(rows: Rows, session_id: str) -> tuple[str, int]:
+def read_last_context_size(rows: Rows, session_id: str) -> tuple[str, int]:
     """Returns (model, input tokens) of the last context of a session, compacted or not."""
     return rows.first("select model, context from sessions where id = :id", id=session_id) or ("", 0)
 
@@ -58,12 +58,12 @@ def ids_in_context(rows: Rows, session_id: str) -> frozenset[str]:
             where n.session_id = :session and n.at >= :since union select m.id from provenance p
             join memories m on m.seq = p.memory_seq where p.session_id = :session and p.at >= :said_since""",
         session=session_id,
-        since=context_since(rows, session_id),
-        said_since=conversation_since(rows, session_id),
+        since=find_context_start(rows, session_id),
+        said_since=find_conversation_start(rows, session_id),
     )
 
 
-def conversations_in_context(rows: Rows, session_id: str) -> frozenset[str]:
+def list_conversations_in_context(rows: Rows, session_id: str) -> frozenset[str]:
     """Returns the ids in a session's context, and the conversations that its injected memories and turns come from."""
     ids = ids_in_context(rows, session_id)
     if not ids:
@@ -78,7 +78,7 @@ def conversations_in_context(rows: Rows, session_id: str) -> frozenset[str]:
     )
 
 
-def turns_in_context(rows: Rows, session_id: str) -> dict[int, str | None]:
+def map_turns_in_context(rows: Rows, session_id: str) -> dict[int, str | None]:
     """Maps turn keys in the session's context to the text of the memories stated in them.
 
     The memories are joined by line breaks; None for a turn that was injected itself.
@@ -97,7 +97,7 @@ def turns_in_context(rows: Rows, session_id: str) -> dict[int, str | None]:
 def is_briefed(rows: Rows, session_id: str) -> bool:
     """Whether a session was injected something at the start of its present context."""
     sql = "select 1 from injections where session_id = :session and event = 'session_start' and at >= :since limit 1"
-    return rows.exists(sql, session=session_id, since=context_since(rows, session_id))
+    return rows.exists(sql, session=session_id, since=find_context_start(rows, session_id))
 
 
 def recent_sessions(rows: Rows, projects: Sequence[int], session_id: str) -> frozenset[str]:
@@ -108,9 +108,9 @@ def recent_sessions(rows: Rows, projects: Sequence[int], session_id: str) -> fro
     return frozenset((session_id, *previous)) - {""}
 
 
-def injection_totals(rows: Rows, session_id: str) -> tuple[int, int]:
+def sum_injections(rows: Rows, session_id: str) -> tuple[int, int]:
     """Returns (memories, tokens) injected into a session's present context."""
-    values = {"session": session_id, "since": context_since(rows, session_id)}
+    values = {"session": session_id, "since": find_context_start(rows, session_id)}
     sql = """select count(distinct i.memory_id) from injections n join injection_items i on i.injection_seq = n.seq
         join memories m on m.id = i.memory_id where n.session_id = :session and n.at >= :since"""
     memories = rows.number(sql, **values)

@@ -30,7 +30,7 @@ class LinkRow(NamedTuple):
     evidence: tuple[str, ...]
 
 
-def sessions_to_compare(rows: Rows, *, limit: int) -> list[Behind]:
+def list_sessions_to_compare(rows: Rows, *, limit: int) -> list[Behind]:
     """Returns the sessions whose last digest is not yet compared, oldest first."""
     sql = """select s.seq, s.project_seq, d.seq from digests d join sessions s on s.seq = d.session_seq
         left join cursors c on c.stage = 'self' and c.subject = cast(s.seq as text)
@@ -39,12 +39,12 @@ def sessions_to_compare(rows: Rows, *, limit: int) -> list[Behind]:
     return rows.read(Behind, sql, limit=limit)
 
 
-def session_starts(rows: Rows, sessions: Sequence[int]) -> list[str]:
+def list_session_starts(rows: Rows, sessions: Sequence[int]) -> list[str]:
     """Returns the start times of some sessions."""
     return rows.column(f"select started_at from sessions where {in_keys('seq', sessions)}")  # noqa: S608
 
 
-def digests_of_project(rows: Rows, project: int, *, since: str, until: str) -> list[tuple[Any, ...]]:
+def list_digests_of_project(rows: Rows, project: int, *, since: str, until: str) -> list[tuple[Any, ...]]:
     """Returns (session, id, start, end, last digest, outcome) of a project's digested sessions that began in a span."""
     sql = """select s.seq, s.id, s.started_at, s.last_at, d.seq, d.outcome from sessions s
         join digests d on d.session_seq = s.seq where s.project_seq = :project and s.started_at >= :since
@@ -53,14 +53,14 @@ def digests_of_project(rows: Rows, project: int, *, since: str, until: str) -> l
     return rows.all(sql, project=project, since=since, until=until)
 
 
-def items_of(rows: Rows, digests: Sequence[int]) -> list[tuple[Any, ...]]:
+def list_items_of(rows: Rows, digests: Sequence[int]) -> list[tuple[Any, ...]]:
     """Returns (digest, kind, text, uuid, state) of the items by which sessions are compared, in order."""
     sql = f"""select digest_seq, kind, text, uuid, state from digest_items where {in_keys("digest_seq", digests)}
         and kind not in ('decision', 'correction', 'open', 'last') order by seq"""  # noqa: S608
     return rows.all(sql)
 
 
-def sessions_sharing_turns(rows: Rows, session_seq: int) -> list[tuple[int, str]]:
+def list_sessions_sharing_turns(rows: Rows, session_seq: int) -> list[tuple[int, str]]:
     """Returns (session, first shared turn) for each other conversation of a person that lists turns of this one."""
     sql = """select o.session_seq, min(t.uuid) from session_turn st join session_turn o on o.turn_seq = st.turn_seq
         and o.session_seq <> st.session_seq join sessions s on s.seq = o.session_seq and s.parent = '' join turns t
@@ -68,7 +68,7 @@ def sessions_sharing_turns(rows: Rows, session_seq: int) -> list[tuple[int, str]
     return rows.all(sql, session=session_seq)
 
 
-def stored_sessions(rows: Rows, session_ids: Sequence[str]) -> frozenset[str]:
+def filter_stored_sessions(rows: Rows, session_ids: Sequence[str]) -> frozenset[str]:
     """Returns those of some session ids that are stored."""
     return frozenset(session_id for session_id in session_ids if rows.has("sessions", id=session_id))
 
@@ -87,7 +87,7 @@ def replace_links(rows: Rows, to_seq: int, links: Sequence[Any], kinds: Mapping[
         rows.delete("session_links", seq=seq)
 
 
-def links_of_session(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> list[LinkRow]:
+def list_links_of_session(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> list[LinkRow]:
     """Returns the links from and to a session with the other end in these projects (None: any), the surest first."""
     sql = f"""select l.seq,
         coalesce(f.id, ''), t.id, l.rule, l.kind, l.about, l.weight, coalesce(s.started_at, t.started_at), l.evidence
@@ -98,7 +98,7 @@ def links_of_session(rows: Rows, session_seq: int, *, projects: Sequence[int] | 
     return rows.read(LinkRow, sql, session=session_seq)
 
 
-def link_counts(rows: Rows, *, projects: Sequence[int] | None) -> dict[str, int]:
+def count_links(rows: Rows, *, projects: Sequence[int] | None) -> dict[str, int]:
     """Returns the number of links of each kind to sessions of these projects (None: all)."""
     sql = f"""select l.kind, count(*) from session_links l
         join sessions s on s.seq = l.to_seq where {in_keys("s.project_seq", projects)} group by l.kind order by l.kind"""  # noqa: S608

@@ -66,7 +66,7 @@ def by_id(rows: Rows, session_id: str) -> Session | None:
     return next(iter(_where(rows, "s.id = :id", id=session_id)), None)
 
 
-def ids_like(rows: Rows, prefix: str) -> list[str]:
+def find_ids_by_prefix(rows: Rows, prefix: str) -> list[str]:
     """Returns up to five session ids that begin with `prefix`, sub-agents' only if it contains a slash."""
     sql = """select id
         from sessions where substr(id, 1, :size) = :prefix and (parent = '' or :agents = 1) order by id limit 5"""
@@ -78,14 +78,14 @@ def ids_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, str]:
     return dict(rows.all(f"select seq, id from sessions where {in_keys('seq', seqs)}"))  # noqa: S608
 
 
-def projects_of(rows: Rows, session_ids: Sequence[str]) -> dict[str, int]:
+def map_projects_of(rows: Rows, session_ids: Sequence[str]) -> dict[str, int]:
     """Returns the projects of some sessions by id."""
     names = {f"id{number}": session_id for number, session_id in enumerate(session_ids)}
     keys = ", ".join(f":{name}" for name in names) or "null"
     return dict(rows.all(f"select id, project_seq from sessions where id in ({keys})", **names))  # noqa: S608
 
 
-def end_times(rows: Rows, *, projects: Sequence[int], other_than: str, limit: int) -> list[str]:
+def list_end_times(rows: Rows, *, projects: Sequence[int], other_than: str, limit: int) -> list[str]:
     """Returns the end times of the last people's sessions of some projects, in order, without one session."""
     sql = f"""select last_at from sessions where {in_keys("project_seq", projects)}
         and parent = '' and host <> 'probe' and id <> :own order by last_at desc limit :limit"""  # noqa: S608
@@ -113,12 +113,12 @@ def has_any(rows: Rows, ids: Sequence[str]) -> bool:
     return any(rows.has("sessions", id=session_id) for session_id in ids)
 
 
-def transcript_paths(rows: Rows) -> list[tuple[int, str]]:
+def list_transcript_paths(rows: Rows) -> list[tuple[int, str]]:
     """Returns (session, transcript) of each person's session with a known transcript."""
     return rows.all("select seq, path from sessions where parent = '' and path <> ''")
 
 
-def transcripts_with(rows: Rows, turn_seq: int) -> list[str]:
+def list_transcripts_with(rows: Rows, turn_seq: int) -> list[str]:
     """Returns the transcripts that may hold a turn: of its sessions and forks, and of a sub-agent and its parent."""
     sql = """select path from (select s.path as path, s.seq as seq from session_turn st
         join sessions s on s.seq = st.session_seq where st.turn_seq = :turn union all select f.path, s.seq
@@ -138,7 +138,7 @@ def count_with_transcript(rows: Rows, sessions: Sequence[int]) -> int:
     return rows.number(sql)
 
 
-def live_sessions(
+def list_live_sessions(
     rows: Rows, *, since: str, limit: int, projects: Sequence[int] | None = None
 ) -> list[tuple[str, str, str, str, int]]:
     """Returns (id, project's root, model, last turn, tokens in its context) of running sessions, the latest first.
@@ -201,12 +201,12 @@ def withdraw_turn(rows: Rows, path: str, uuid: str) -> bool:
     return True
 
 
-def tools_called(rows: Rows, uuid: str) -> list[str]:
+def list_tools_called(rows: Rows, uuid: str) -> list[str]:
     """Returns the names of the tools called in one line of a transcript."""
     sql = "select tool_name from turns where kind = 'tool_call' and (uuid = :uuid or uuid like :parts)"
     return rows.column(sql, uuid=uuid, parts=f"{uuid}/%")
 
 
-def latest_project(rows: Rows) -> int:
+def find_latest_project(rows: Rows) -> int:
     """Returns the project of the session with the latest turn; 0 if there is none."""
     return rows.number("select project_seq from sessions where parent = '' order by last_at desc limit 1")

@@ -60,7 +60,7 @@ def recheck_turn(rows: Rows, seq: int) -> None:
     rows.update("turns", seq, speaker_due=1)
 
 
-def speakers_due(rows: Rows, *, limit: int) -> list[Prompt]:
+def list_speakers_due(rows: Rows, *, limit: int) -> list[Prompt]:
     """Returns the next turns whose speaker is to be reviewed."""
     sql = """select t.seq, t.uuid, t.kind, t.text, s.parent
         from turns t join sessions s on s.seq = t.session_seq where t.speaker_due = 1 order by t.seq limit :limit"""
@@ -77,14 +77,14 @@ def settle_speaker(rows: Rows, prompt: Prompt) -> None:
     rows.update("turns", prompt.seq, speaker_due=0)
 
 
-def corrected_speakers(rows: Rows, counters: Mapping[str, int]) -> dict[str, int]:
+def count_corrected_speakers(rows: Rows, counters: Mapping[str, int]) -> dict[str, int]:
     """Counts of corrected speakers, and how many turns still wait for review."""
     names = {"prompts": CORRECTED_COUNTER, "lowered": LOWERED_COUNTER, "archived": ARCHIVED_COUNTER}
     waiting = rows.number("select count(*) from turns where speaker_due = 1")
     return {**{name: counters.get(counter, 0) for name, counter in names.items()}, "left": waiting}
 
 
-def sentences_of(rows: Rows, prompt: Prompt) -> list[Sentence]:
+def list_sentences(rows: Rows, prompt: Prompt) -> list[Sentence]:
     """Returns the statements chosen from a turn."""
     chosen = "select seq, text, authority from statements where turn_seq = :seq order by seq"
     return rows.read(Sentence, chosen, seq=prompt.seq)
@@ -100,7 +100,7 @@ def drop_sentence(rows: Rows, sentence: Sentence) -> None:
     rows.delete("statements", seq=sentence.seq)
 
 
-def sources_of(rows: Rows, memory: Memory) -> list[tuple[TurnKind, int, str]]:
+def list_sources(rows: Rows, memory: Memory) -> list[tuple[TurnKind, int, str]]:
     """Returns (kind, whether a sub-agent's, text) of a memory's stored source turns; kind "" for one that is gone."""
     sql = """select coalesce(t.kind, ''), coalesce(s.parent, '') <> '', coalesce(t.text, '')
         from provenance p left join turns t on t.uuid = p.uuid left join sessions s on s.seq = t.session_seq

@@ -95,7 +95,7 @@ SQL_FUNCTIONS = (
 )
 
 
-def vector_extension() -> str:
+def find_vector_extension() -> str:
     """Returns the path of sqlite-vec's loadable library without importing the package, which would import numpy."""
     spec = importlib.util.find_spec("sqlite_vec")
     if spec is None or spec.origin is None:
@@ -131,7 +131,7 @@ def _configure(connection: apsw.Connection, *, has_log: bool) -> None:
     """Gives a connection its key, extension, SQL functions and pragmas; `has_log`: it writes to a write-ahead log."""
     apply_key(connection)
     connection.enable_load_extension(True)
-    connection.load_extension(vector_extension())
+    connection.load_extension(find_vector_extension())
     connection.enable_load_extension(False)
     # The views and triggers of the full-text indexes call these: derived terms are stored only in the indexes.
     for name, function, arguments in SQL_FUNCTIONS:
@@ -400,24 +400,24 @@ def ids_like(rows: Rows, table: str, prefix: str) -> list[str]:
     return rows.column(sql, size=len(prefix), prefix=prefix) if prefix else []
 
 
-def live_bytes(rows: Rows) -> int:
+def count_live_bytes(rows: Rows) -> int:
     """Returns bytes of the database in use; free pages inside the file do not count."""
     pages = rows.value("pragma page_count") - rows.value("pragma freelist_count")
     return int(pages * rows.value("pragma page_size"))
 
 
-def full_text_tables(rows: Rows) -> list[str]:
+def list_full_text_tables(rows: Rows) -> list[str]:
     """Returns the full-text indexes of the database."""
     return rows.column("select name from sqlite_schema where type = 'table' and sql like '%using fts5%' order by name")
 
 
-def row_counts(rows: Rows) -> dict[str, int]:
+def count_rows_by_table(rows: Rows) -> dict[str, int]:
     """Returns the number of rows of each table, including the tables behind indexes."""
     tables = rows.column("select name from sqlite_schema where type = 'table' and rootpage > 0")
     return {str(table): rows.number(f'select count(*) from "{table}"') for table in tables}  # noqa: S608
 
 
-def secure_delete(rows: Rows) -> None:
+def enable_secure_delete(rows: Rows) -> None:
     """Overwrites what this connection deletes from now on with zeros, until the database is opened again."""
     rows.run("pragma secure_delete = on")
 
@@ -429,7 +429,7 @@ def cleanse(connection: apsw.Connection, folder: Path, *, patience_ms: int) -> b
     `folder`. Returns False if a reader kept the log from being emptied: try again.
     """
     connection.set_busy_timeout(patience_ms)
-    for table in full_text_tables(Rows(connection)):
+    for table in list_full_text_tables(Rows(connection)):
         connection.execute(f"insert into {table} ({table}) values ('optimize')")  # noqa: S608
     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)  # so that the log does not hold both states
     directory = str(folder).replace("'", "''")

@@ -58,7 +58,7 @@ class DayPart(NamedTuple):
     workspace_now: int
 
 
-def endings_after(rows: Rows, *, after: int, limit: int) -> list[Ending]:
+def list_endings_after(rows: Rows, *, after: int, limit: int) -> list[Ending]:
     """Returns the sessions whose last digest has a row key past `after`, in the order of these keys."""
     sql = f"""select d.seq, {_SESSION}, {_CLOSED}, coalesce(t.digest_seq, 0),
         coalesce(t.day, ''), coalesce(t.last_at, '') from digests d join sessions s on s.seq = d.session_seq
@@ -68,13 +68,13 @@ def endings_after(rows: Rows, *, after: int, limit: int) -> list[Ending]:
     return rows.read(Ending, sql, after=after, limit=limit)
 
 
-def live_endings(rows: Rows, *, since: str, limit: int) -> list[Ending]:
+def list_live_endings(rows: Rows, *, since: str, limit: int) -> list[Ending]:
     """Returns people's sessions with a turn since a time that their host has not ended, without digests."""
     sql = f"{_ENDINGS}and s.last_at > :since and not {_CLOSED} order by s.last_at desc, s.seq limit :limit"
     return rows.read(Ending, sql, since=since, limit=limit)
 
 
-def endings_between(rows: Rows, *, since: str, until: str, projects: Sequence[int] | None) -> list[Ending]:
+def list_endings_between(rows: Rows, *, since: str, until: str, projects: Sequence[int] | None) -> list[Ending]:
     """Returns people's sessions of some projects (None: all) that ran between two times, by their ends."""
     sql = f"""{_ENDINGS}and s.last_at >= :since and s.started_at < :until and {in_keys("s.project_seq", projects)}
         order by s.last_at, s.seq"""
@@ -118,7 +118,7 @@ def note_days_read(rows: Rows, parts: Sequence[DayPart], changed: Collection[str
         _drop_images(rows, day)
 
 
-def session_forgets(rows: Rows, session_id: str, *, key: bytes) -> Callable[[str], bool]:
+def make_forgotten_test(rows: Rows, session_id: str, *, key: bytes) -> Callable[[str], bool]:
     """Returns whether a sentence was forgotten in any project of a session, unless the user states it there.
 
     Each sentence counts as said at the session's start, because nothing records when the assistant said it.
@@ -145,7 +145,7 @@ def session_forgets(rows: Rows, session_id: str, *, key: bytes) -> Callable[[str
     return cache(is_forgotten)
 
 
-def digest_texts(rows: Rows, session_id: str) -> list[str]:
+def list_digest_texts(rows: Rows, session_id: str) -> list[str]:
     """Returns the goals and open points in a session's digests, of every version."""
     sql = """select distinct i.text from sessions s join digests d on d.session_seq = s.seq
         join digest_items i on i.digest_seq = d.seq where s.id = :id and i.kind in ('goal', 'open')"""

@@ -61,7 +61,7 @@ def remove_page(rows: Rows, path: str) -> None:
     rows.delete("pages", path=path)
 
 
-def page_scopes(rows: Rows) -> list[tuple[int, str, str, str, bool]]:
+def list_page_scopes(rows: Rows) -> list[tuple[int, str, str, str, bool]]:
     """Returns (row, key, name, root, whether in a workspace) of everywhere, the projects and the workspaces."""
     sql = """select seq, key, name, root, workspace_seq > 0 or kind = 'workspace'
         from projects where merged_into = 0 order by seq"""
@@ -76,7 +76,7 @@ def questioned_lines(rows: Rows, projects: Sequence[int] | None = None) -> list[
     return [(memory_id, path) for memory_id, _, path in (fingerprint.partition(" ") for fingerprint in fingerprints)]
 
 
-def calls_naming(rows: Rows, names: Iterable[str], *, inside: str, since: str) -> list[Call]:
+def find_calls_naming(rows: Rows, names: Iterable[str], *, inside: str, since: str) -> list[Call]:
     """Returns tool calls since a time that name one of `names` or ran `inside` a directory, the latest first."""
     sql = """select t.uuid, s.id, t.at, t.tool_name, t.text, coalesce(d.path, s.cwd)
         from turns t join sessions s on s.seq = t.session_seq
@@ -89,7 +89,7 @@ def calls_naming(rows: Rows, names: Iterable[str], *, inside: str, since: str) -
     return sorted({call.uuid: call for call in calls}.values(), key=lambda call: call.at, reverse=True)
 
 
-def content_stamp(rows: Rows) -> tuple[object, ...]:
+def read_content_stamp(rows: Rows) -> tuple[object, ...]:
     """Returns a value that changes whenever the memories, links, walls or questions behind the pages change."""
     return (
         rows.first("select count(*), coalesce(max(seq), 0), coalesce(sum(version), 0) from memories"),
@@ -116,7 +116,7 @@ def missing_memories(rows: Rows, ids: Sequence[str]) -> frozenset[str]:
     return frozenset(memory_id for memory_id in ids if not rows.has("memories", id=memory_id))
 
 
-def page_project(rows: Rows, path: str) -> int | None:
+def find_page_project(rows: Rows, path: str) -> int | None:
     """Returns the row of the project or workspace of a page or of a file next to it, 0 for everywhere.
 
     None for a page of several projects, such as a theme's.
@@ -134,15 +134,15 @@ def is_forgotten(rows: Rows, words: str, *, project: int | None, key: bytes) -> 
     """Whether anybody had words forgotten in a page's project (None: anywhere) and no memory states them there."""
     if not words or not tombstones.is_forgotten(rows, words, authority="assistant", project=project, key=key):
         return False
-    scopes = None if project is None else tombstones.applicable_places(rows, project)
+    scopes = None if project is None else tombstones.find_applicable_scopes(rows, project)
     among = "" if scopes is None else f"and project_seq in ({', '.join(str(item) for item in sorted(scopes))})"
     text = f"select 1 from memories where text_hash = :hash {among}"  # noqa: S608
     return not rows.exists(text, hash=tokens.keyed_hash(words, key))
 
 
-def without_forgotten(rows: Rows, page: str, *, path: str, key: bytes) -> tuple[str, int]:
+def remove_forgotten(rows: Rows, page: str, *, path: str, key: bytes) -> tuple[str, int]:
     """Returns (the text of a page's file without what was forgotten, by id or words, how many lines were removed)."""
-    project = page_project(rows, path)
+    project = find_page_project(rows, path)
     return remove_lines(
         page, lambda ids: missing_memories(rows, ids), lambda words: is_forgotten(rows, words, project=project, key=key)
     )
@@ -164,7 +164,7 @@ def purge_pages(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     return (int(stored[-1][0]) if stored else None), total
 
 
-def projects_of_memories(rows: Rows, memory_ids: Iterable[str]) -> frozenset[int]:
+def list_projects_of_memories(rows: Rows, memory_ids: Iterable[str]) -> frozenset[int]:
     """Returns the projects of some memories, by id."""
     seqs = (rows.column("select project_seq from memories where id = :id", id=memory_id) for memory_id in memory_ids)
     return frozenset(seq for of_memory in seqs for seq in of_memory)

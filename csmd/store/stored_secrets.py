@@ -11,7 +11,7 @@ from csmd.privacy.fingerprints import hash_name, remove_purged
 from csmd.privacy.redaction import KNOWN_AGAIN
 from csmd.store import cursors, tombstones
 from csmd.store.purge import LATE_SECRETS_STAGE, rewrite_turn
-from csmd.store.sqlite import Rows, secure_delete
+from csmd.store.sqlite import Rows, enable_secure_delete
 from csmd.text import tokens
 
 #: The key in `meta` of the hash of the rules by which everything was searched.
@@ -52,7 +52,7 @@ class Secret:
     hash: str = ""
 
 
-def place_of_secret(rows: Rows, table: str, seq: int) -> tuple[str, str]:
+def find_secret_row(rows: Rows, table: str, seq: int) -> tuple[str, str]:
     """Returns (id, session) by which people know a row; its key in other tables."""
     place = rows.first(SECRET_PLACE_QUERIES[table], seq=seq) if table in SECRET_PLACE_QUERIES else None
     return (str(place[0]), str(place[1])) if place else (str(seq), "")
@@ -61,7 +61,7 @@ def place_of_secret(rows: Rows, table: str, seq: int) -> tuple[str, str]:
 def find_secrets(text: str, redact: Redact, key: bytes) -> list[Secret]:
     """Returns the secrets that the present rules would redact in a text."""
     redacted, kinds = redact(text)
-    apart = _secrets_by_mark(text, redacted) if 0 < sum(kinds.values()) <= MAX_SEPARATED else []
+    apart = _list_secrets_by_mark(text, redacted) if 0 < sum(kinds.values()) <= MAX_SEPARATED else []
     if len(apart) != sum(kinds.values()):
         return [Secret(kind=kind, count=count) for kind, count in kinds.items()]
     return [
@@ -76,7 +76,7 @@ def find_secrets(text: str, redact: Redact, key: bytes) -> list[Secret]:
     ]
 
 
-def _secrets_by_mark(text: str, redacted: str) -> list[tuple[str, str]]:
+def _list_secrets_by_mark(text: str, redacted: str) -> list[tuple[str, str]]:
     """Returns (kind, secret) of what was replaced, by the positions of the marks in the redacted text."""
     literals = _MARK.split(redacted)
     pattern = re.escape(literals[0])
@@ -114,7 +114,7 @@ def found_secrets(rows: Rows) -> FoundSecrets | None:
     return FoundSecrets(**stored)
 
 
-def rules_of_latest_scan(rows: Rows) -> str:
+def read_rules_of_latest_scan(rows: Rows) -> str:
     """Returns the keyed hash of the rules of the latest search; "" if there is none."""
     return str(rows.find("meta", "value", key=RULES_KEY) or "")
 
@@ -150,7 +150,7 @@ def keep_secrets_out(rows: Rows, session: str, secrets: Collection[str], *, key:
     """
     if not tombstones.record_secrets(rows, session, secrets, key=key, now=now):
         return
-    secure_delete(rows)
+    enable_secure_delete(rows)
     marks = tombstones.secrets_of(rows, [session], key)
     sql = """select t.seq, t.text from sessions s join session_turn st on st.session_seq = s.seq
         join turns t on t.seq = st.turn_seq where (s.id = :id or s.parent = :id) and t.provisional = 1"""
@@ -174,7 +174,7 @@ def end_late_secrets(rows: Rows, seen: Mapping[str, int]) -> None:
         rows.delete("cursors", stage=LATE_SECRETS_STAGE, subject=session, position=position)
 
 
-def session_keys(rows: Rows, ids: Iterable[str]) -> list[int]:
+def list_session_seqs(rows: Rows, ids: Iterable[str]) -> list[int]:
     """Returns the row keys of sessions and of their sub-agents."""
     sql = "select seq from sessions where id = :id or parent = :id"
     return [seq for session_id in ids for seq in rows.column(sql, id=session_id)]

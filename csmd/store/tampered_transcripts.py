@@ -16,7 +16,7 @@ def record_tampered(rows: Rows, names: Iterable[str], *, at: str, hashed: Callab
     for name in names:
         conflict = "on conflict (kind, hash, part_of) do nothing"
         if rows.insert("tombstones", conflict, kind=TAMPERED_KIND, hash=hashed(name), created_at=at):
-            for seq, session_id in _sessions_read_since(rows, name, at):
+            for seq, session_id in _list_sessions_read_since(rows, name, at):
                 _take_back(rows, seq, session_id)
 
 
@@ -25,7 +25,7 @@ def is_tampered(rows: Rows, name: str) -> bool:
     return rows.has("tombstones", kind=TAMPERED_KIND, hash=name)
 
 
-def _sessions_read_since(rows: Rows, name: str, at: str) -> list[tuple[int, str]]:
+def _list_sessions_read_since(rows: Rows, name: str, at: str) -> list[tuple[int, str]]:
     """Returns (row key, id) of the sessions whose transcript has this file name and was read after a time.
 
     SQLite compares the names: hashing twenty thousand of them would block the writer for longer than a hook waits.

@@ -118,7 +118,7 @@ def list_shares(rows: Rows) -> list[Share]:
     return rows.read(Share, f"{_SHARE} order by s.name")
 
 
-def names_for_team(rows: Rows) -> frozenset[str]:
+def list_names_for_team(rows: Rows) -> frozenset[str]:
     """Returns the names that the team may know the projects here by: names of shares, and remotes."""
     return rows.distinct("select name from team_shares union select remote from projects where remote <> ''")
 

@@ -54,7 +54,7 @@ DERIVED_PREFIXES = (
 TURN_KEY_COLUMNS = {"turns": "seq", "statements": "turn_seq", "passages": "turn_seq"}
 
 
-def texts_after(
+def read_texts_after(
     rows: Rows, table: str, column: str, after: int, *, sessions: Sequence[int] | None = None
 ) -> list[tuple[int, str]]:
     """Returns (row key, text) of the next rows of a column; `sessions` limits turns and their derived rows."""
@@ -66,12 +66,12 @@ def texts_after(
     return rows.all(sql, after=after, limit=ROWS_PER_PASS)
 
 
-def column_texts(rows: Rows, table: str, column: str) -> Iterator[tuple[int, str]]:
+def read_column_texts(rows: Rows, table: str, column: str) -> Iterator[tuple[int, str]]:
     """Yields (row key, text) of a whole column, read in parts; the key is 0 for paths."""
     if PURGE_ACTIONS[table, column] in PATH_ACTIONS:
         yield from ((0, path) for path in rows.column(f"select {column} from {table}"))  # noqa: S608
         return
     after = 0
-    while part := texts_after(rows, table, column, after):
+    while part := read_texts_after(rows, table, column, after):
         yield from part
         after = part[-1][0]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import activity, compactions, turns
-from csmd.store.sqlite import Row, Rows, live_bytes
+from csmd.store.sqlite import Row, Rows, count_live_bytes
 from csmd.text import display
 
 #: The time of a turn whose line has none; such a turn is never old.
@@ -40,9 +40,9 @@ class Room(NamedTuple):
         return bool(self.limit) and self.used > self.limit * SHORT_SHARE
 
 
-def room_used(rows: Rows, *, limit: int) -> Room:
+def measure_room(rows: Rows, *, limit: int) -> Room:
     """Returns the bytes that the database uses of `limit`."""
-    return Room(used=live_bytes(rows), limit=limit)
+    return Room(used=count_live_bytes(rows), limit=limit)
 
 
 def has_output(rows: Rows) -> bool:

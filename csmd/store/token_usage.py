@@ -41,12 +41,12 @@ def record_usage(rows: Rows, spent: Iterable[MessageTokens]) -> None:
             rows.upsert("usage", "session_seq, message_id", session_seq=session, **values)
 
 
-def usage_of(rows: Rows, session_seq: int) -> TokenSum:
+def sum_usage(rows: Rows, session_seq: int) -> TokenSum:
     """Returns the token usage of one conversation, without its sub-agents."""
     return _sum(rows, "usage u where u.session_seq = :session", session=session_seq)
 
 
-def usage_of_agents(rows: Rows, session_id: str) -> TokenSum:
+def sum_usage_of_agents(rows: Rows, session_id: str) -> TokenSum:
     """Returns the token usage of a session's sub-agents together."""
     return _sum(rows, "sessions s join usage u on u.session_seq = s.seq where s.parent = :id", id=session_id)
 
@@ -56,7 +56,7 @@ def _sum(rows: Rows, source: str, **values: Any) -> TokenSum:
     return rows.read(TokenSum, f"select count(*), {sums} from {source}", **values)[0]  # noqa: S608
 
 
-def tokens_injected(rows: Rows, session_id: str) -> tuple[int, int]:
+def sum_tokens_injected(rows: Rows, session_id: str) -> tuple[int, int]:
     """Returns (injections, tokens) that csmd put into a session."""
     sql = "select count(*), coalesce(sum(tokens), 0) from injections where session_id = :id"
     return rows.first(sql, id=session_id) or (0, 0)

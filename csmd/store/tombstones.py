@@ -33,25 +33,28 @@ def forget(
     In a scope (the row of a project or of everywhere) if it was said until now; without a scope wherever and whenever
     it is said.
     """
-    exact = statement_hash(text, key)
-    whole, *near = [*gist_hashes(text, correction=correction, key=key)] or [exact]
+    exact = hash_statement(text, key)
+    whole, *near = [*hash_gist(text, correction=correction, key=key)] or [exact]
     hashes = [("memory", exact), ("memory", whole), *(("near", hash_) for hash_ in near)]
-    for scope_hash in [""] if scope is None else _place_hashes(rows, text, scope, key):
+    for scope_hash in [""] if scope is None else _hash_scopes(rows, text, scope, key):
         for kind, hash_ in dict.fromkeys(hashes):
-            _insert(rows, kind, hash_, by=by, part_of=_part_name(exact, scope_hash, now), place=scope_hash, now=now)
+            _insert(
+                rows, kind, hash_, by=by, part_of=_make_part_name(exact, scope_hash, now), place=scope_hash, now=now
+            )
 
 
-def _place_hashes(rows: Rows, text: str, scope: int, key: bytes) -> list[str]:
+def _hash_scopes(rows: Rows, text: str, scope: int, key: bytes) -> list[str]:
     return [
-        _place_hash(rows, seq, key) for seq in places_forgotten_in(rows, scope, text_hash=tokens.keyed_hash(text, key))
+        _hash_scope(rows, seq, key)
+        for seq in list_scopes_of_forgetting(rows, scope, text_hash=tokens.keyed_hash(text, key))
     ]
 
 
-def _place_hash(rows: Rows, scope: int, key: bytes) -> str:
-    return hash_name("scope", projects.key_of(rows, scope), key)
+def _hash_scope(rows: Rows, scope: int, key: bytes) -> str:
+    return hash_name("scope", projects.read_key(rows, scope), key)
 
 
-def _part_name(exact: str, scope_hash: str, at: str) -> str:
+def _make_part_name(exact: str, scope_hash: str, at: str) -> str:
     """Returns the `part_of` of all tombstones of one forgetting; a later one in the same place has another."""
     return f"{exact}:{scope_hash}:{at}" if scope_hash else exact
 
@@ -88,8 +91,8 @@ def _match_statement(rows: Rows, text: str, *, correction: bool, key: bytes) -> 
     """Returns the tombstones of any place that match a statement's words."""
     if not has_kind(rows, "memory"):
         return []
-    exact = statement_hash(text, key)
-    whole, *near = [*gist_hashes(text, correction=correction, key=key)] or [exact]
+    exact = hash_statement(text, key)
+    whole, *near = [*hash_gist(text, correction=correction, key=key)] or [exact]
     # The statement may have a word more or less than what was forgotten, but not another word in its place.
     marks = ", ".join(f"'{hash_}'" for hash_ in (exact, whole, *near))
     sql = f"""select authority, part_of, place, created_at, again_at
@@ -97,12 +100,12 @@ def _match_statement(rows: Rows, text: str, *, correction: bool, key: bytes) -> 
     return rows.read(_Tombstone, sql, whole=whole)
 
 
-def _filter_by_place(
+def _filter_by_scope(
     rows: Rows, tombstones: Sequence[_Tombstone], scopes: Iterable[int], key: bytes
 ) -> list[_Tombstone]:
     """Returns those of the tombstones that apply in some places, or everywhere."""
     scope_hashes = (
-        {"", *(_place_hash(rows, scope, key) for scope in scopes)}
+        {"", *(_hash_scope(rows, scope, key) for scope in scopes)}
         if any(tombstone.place for tombstone in tombstones)
         else {""}
     )
@@ -132,8 +135,8 @@ def is_statement_forgotten(
     ]
     if not matching or project is None:
         return bool(matching)
-    scopes = applicable_places(rows, project, home=home)
-    return scopes is None or bool(_filter_by_place(rows, matching, scopes, key))
+    scopes = find_applicable_scopes(rows, project, home=home)
+    return scopes is None or bool(_filter_by_scope(rows, matching, scopes, key))
 
 
 def _applies(tombstone: _Tombstone, authority: Authority, at: str) -> bool:
@@ -144,8 +147,8 @@ def _applies(tombstone: _Tombstone, authority: Authority, at: str) -> bool:
 
 def record_restated(rows: Rows, text: str, *, correction: bool, project: int, at: str, key: bytes) -> None:
     """Records that the user says a forgotten statement again, which is allowed for all speakers from then on."""
-    scopes = places_to_reopen(rows, project, home=projects.everywhere_of(rows, project))
-    for tombstone in _filter_by_place(rows, _match_statement(rows, text, correction=correction, key=key), scopes, key):
+    scopes = find_scopes_to_reopen(rows, project, home=projects.everywhere_of(rows, project))
+    for tombstone in _filter_by_scope(rows, _match_statement(rows, text, correction=correction, key=key), scopes, key):
         if tombstone.place and at > tombstone.at and (not tombstone.again_at or at < tombstone.again_at):
             rows.run("update tombstones set again_at = :at where part_of = :part_of", at=at, part_of=tombstone.part_of)
 
@@ -161,11 +164,11 @@ def is_forgotten(
 
 
 def match_hashes(rows: Rows, hashes: Iterable[str]) -> frozenset[str]:
-    """Returns those of these hashes (see `gist_hashes`) that a forgotten statement has, in any place."""
-    return frozenset(hash_ for hash_, _ in _with_tombstones(rows, "('memory', 'near')", hashes))
+    """Returns those of these hashes (see `hash_gist`) that a forgotten statement has, in any place."""
+    return frozenset(hash_ for hash_, _ in _find_tombstones(rows, "('memory', 'near')", hashes))
 
 
-def _with_tombstones(rows: Rows, kinds: str, hashes: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _find_tombstones(rows: Rows, kinds: str, hashes: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yields (hash, time of the tombstone) of those hashes that have a tombstone of some kinds."""
     sorted_hashes = sorted(set(hashes))
     for start in range(0, len(sorted_hashes), 500):
@@ -185,42 +188,42 @@ def forgetting_state(rows: Rows) -> tuple[int, str]:
     return state
 
 
-def forgotten_hashes(rows: Rows) -> frozenset[str]:
+def list_forgotten_hashes(rows: Rows) -> frozenset[str]:
     """Returns the hashes of forgotten statements."""
     return frozenset(rows.column("select hash from tombstones where kind = 'memory'"))
 
 
 def remove_statement(rows: Rows, text: str, *, correction: bool, project: int, home: int, key: bytes) -> None:
     """Deletes the tombstones of a statement that the user states again on purpose in a project, to apply in `home`."""
-    scopes = places_to_reopen(rows, project, home=home)
-    for tombstone in _filter_by_place(rows, _match_statement(rows, text, correction=correction, key=key), scopes, key):
+    scopes = find_scopes_to_reopen(rows, project, home=home)
+    for tombstone in _filter_by_scope(rows, _match_statement(rows, text, correction=correction, key=key), scopes, key):
         sql = "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of"
         rows.run(sql, part_of=tombstone.part_of)
 
 
 def remove_forgetting(rows: Rows, text: str, *, scope: int, at: str, key: bytes) -> None:
     """Deletes the tombstones of one forgetting: this exact text, in a scope, at a time."""
-    exact = statement_hash(text, key)
+    exact = hash_statement(text, key)
     # In every place where it may be recorded, even if the text has become a memory there since.
-    for scope_hash in (_place_hash(rows, seq, key) for seq in places_forgotten_in(rows, scope, text_hash="")):
+    for scope_hash in (_hash_scope(rows, seq, key) for seq in list_scopes_of_forgetting(rows, scope, text_hash="")):
         sql = "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of"
-        rows.run(sql, part_of=_part_name(exact, scope_hash, at))
+        rows.run(sql, part_of=_make_part_name(exact, scope_hash, at))
 
 
 def copy_to_project(rows: Rows, workspace: int, project: int, *, key: bytes) -> None:
     """Copies what was forgotten in a workspace to a project that leaves it."""
-    _copy_place(rows, _place_hash(rows, workspace, key), _place_hash(rows, project, key))
+    _copy_scope(rows, _hash_scope(rows, workspace, key), _hash_scope(rows, project, key))
 
 
 def rename_project(rows: Rows, project: int, name: str, *, key: bytes) -> None:
     """Changes a project's key; what was forgotten there stays forgotten."""
-    old = _place_hash(rows, project, key)
+    old = _hash_scope(rows, project, key)
     rows.update("projects", project, key=name)
-    _copy_place(rows, old, _place_hash(rows, project, key))
+    _copy_scope(rows, old, _hash_scope(rows, project, key))
     rows.delete("tombstones", place=old)
 
 
-def _copy_place(rows: Rows, old: str, new: str) -> None:
+def _copy_scope(rows: Rows, old: str, new: str) -> None:
     sql = """insert into tombstones (kind, hash, part_of, place, words, anchor, anchor_at,
         authority, created_at, again_at) select kind, hash, substr(part_of, 1, 33) || :new || substr(part_of, :rest),
         :new, words, anchor, anchor_at, authority, created_at, again_at from tombstones where place = :old
@@ -240,7 +243,7 @@ def has_purged(rows: Rows) -> bool:
     return rows.exists("select 1 from tombstones where kind in ('text', 'turn', 'session', 'project', 'file') limit 1")
 
 
-def purge_state(rows: Rows) -> tuple[int, str]:
+def read_purge_state(rows: Rows) -> tuple[int, str]:
     """Returns (how much was purged, when last); data read before a change must not be written."""
     sql = """select count(*), coalesce(max(created_at), '')
         from tombstones where kind in ('text', 'turn', 'session', 'project', 'file')"""
@@ -315,7 +318,7 @@ def secrets_of(rows: Rows, sessions: Sequence[str], key: bytes) -> Marks:
     return _cached_marks(tuple(Mark(*row) for row in sorted(stored)), key)
 
 
-def sessions_with_secrets(rows: Rows, key: bytes) -> list[str]:
+def list_sessions_with_secrets(rows: Rows, key: bytes) -> list[str]:
     """Returns the stored sessions with known secrets."""
     if not has_kind(rows, "secret"):
         return []
@@ -329,10 +332,10 @@ def purged_names(rows: Rows, kind: Kind, names: Sequence[str], *, key: bytes) ->
     if not names or not has_kind(rows, kind):
         return {}
     by_hash = {hash_name(kind, name, key): name for name in names}
-    return {by_hash[hash_]: at for hash_, at in _with_tombstones(rows, f"('{kind}')", by_hash)}
+    return {by_hash[hash_]: at for hash_, at in _find_tombstones(rows, f"('{kind}')", by_hash)}
 
 
-def purged_projects(rows: Rows, key: bytes) -> dict[int, str]:
+def find_purged_projects(rows: Rows, key: bytes) -> dict[int, str]:
     """Returns the purged projects: everything in them up to the time is purged."""
     if not has_kind(rows, "project"):
         return {}
@@ -340,7 +343,7 @@ def purged_projects(rows: Rows, key: bytes) -> dict[int, str]:
     return {seqs[name]: at for name, at in purged_names(rows, "project", list(seqs), key=key).items()}
 
 
-def turn_names(uuid: str, stream: str, text_hash: str) -> tuple[str, ...]:
+def list_turn_names(uuid: str, stream: str, text_hash: str) -> tuple[str, ...]:
     """Returns the names under which a turn may have been purged: its own, its line's, a hook's report of it."""
     return tuple(dict.fromkeys((uuid, uuid.partition("/")[0], f"{stream}:{text_hash}")))
 
@@ -350,20 +353,20 @@ def cursor_name(rows: Rows, path: str, *, key: bytes) -> str:
     if not has_purged(rows):
         return path
     hidden = remove_purged(path, purged_marks(rows, key))[1] or purged_names(rows, "file", [path], key=key)
-    return hidden_name("file", path, key) if hidden else path
+    return make_hidden_name("file", path, key) if hidden else path
 
 
-def hidden_name(kind: Kind, name: str, key: bytes) -> str:
+def make_hidden_name(kind: Kind, name: str, key: bytes) -> str:
     """Returns the keyed hash that replaces a purged name, so that the name is recognized."""
     return HASHED_NAME_PREFIX + hash_name(kind, name, key)
 
 
-def statement_hash(text: str, key: bytes) -> str:
+def hash_statement(text: str, key: bytes) -> str:
     """Returns the keyed hash of a statement's normalised words."""
     return hash_name("statement", tokens.normalise(text), key)
 
 
-def gist_hashes(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
+def hash_gist(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
     """Returns the hash of a statement's gist, then the hashes without a word or two; none if it has no words.
 
     By the rule of `similarity.repeats`: negations and the like must be the same, and at least MIN_SAME_SHARE of the other
@@ -383,13 +386,13 @@ def gist_hashes(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
             yield hash_name("gist", head + " ".join(words), key)
 
 
-def hashes_of_texts(wordings: Mapping[str, bool], key: bytes) -> frozenset[str]:
+def hash_texts(wordings: Mapping[str, bool], key: bytes) -> frozenset[str]:
     """Returns every hash by which texts may be forgotten; True also adds the hashes without a word or two."""
     hashes = set[str]()
     for text, nearly in wordings.items():
-        hashes.add(statement_hash(text, key))
+        hashes.add(hash_statement(text, key))
         for correction in (False, True):
-            hashes.update(islice(gist_hashes(text, correction=correction, key=key), None if nearly else 1))
+            hashes.update(islice(hash_gist(text, correction=correction, key=key), None if nearly else 1))
     return frozenset(hashes)
 
 
@@ -398,39 +401,39 @@ def is_everywhere(rows: Rows, scope: int) -> bool:
     return projects.everywhere_of(rows, scope) == scope
 
 
-def places_forgotten_in(rows: Rows, scope: int, *, text_hash: str) -> list[int]:
+def list_scopes_of_forgetting(rows: Rows, scope: int, *, text_hash: str) -> list[int]:
     """Returns the places in which a forgetting is recorded: its own, those merged into it, and all in its workspace.
 
     Also what it was split off from, because an older state knows only that. Places where the same text is a memory are
     left out.
     """
-    inside = {scope, *_workspace_projects(rows, scope)}
-    own = {scope}.union(*(projects.with_merged(rows, seq) for seq in inside if seq))
-    related = own.union(*(project_merges.project_lineage(rows, seq) for seq in inside)) - own
+    inside = {scope, *_list_workspace_projects(rows, scope)}
+    own = {scope}.union(*(projects.find_merged_projects(rows, seq) for seq in inside if seq))
+    related = own.union(*(project_merges.find_lineage(rows, seq) for seq in inside)) - own
     sql = "select 1 from memories where text_hash = :hash and project_seq = :seq"
     return sorted(own.union(seq for seq in related if rows.value(sql, hash=text_hash, seq=seq) is None))
 
 
-def applicable_places(rows: Rows, project: int, *, home: int | None = None) -> frozenset[int] | None:
+def find_applicable_scopes(rows: Rows, project: int, *, home: int | None = None) -> frozenset[int] | None:
     """Returns the scopes whose forgettings apply to a statement of a project that holds in `home` (None: the project).
 
     None if all do. The project's, those of what it is or was a part of, and those of everywhere inside and outside its
     workspace; if it applies everywhere, also those of the projects that would see it.
     """
-    scopes = project_merges.project_lineage(rows, project) | {projects.everywhere_of(rows, project), 0}
+    scopes = project_merges.find_lineage(rows, project) | {projects.everywhere_of(rows, project), 0}
     if home is None or not is_everywhere(rows, home):
         return scopes
     return (
-        scopes.union(*(project_merges.project_lineage(rows, seq) for seq in _workspace_projects(rows, home)))
+        scopes.union(*(project_merges.find_lineage(rows, seq) for seq in _list_workspace_projects(rows, home)))
         if home
         else None
     )
 
 
-def places_to_reopen(rows: Rows, project: int, *, home: int) -> frozenset[int]:
+def find_scopes_to_reopen(rows: Rows, project: int, *, home: int) -> frozenset[int]:
     """Returns the places whose forgettings end when a person states in a project what applies in `home`."""
-    return project_merges.project_lineage(rows, project) | {home}
+    return project_merges.find_lineage(rows, project) | {home}
 
 
-def _workspace_projects(rows: Rows, scope: int) -> list[int]:
+def _list_workspace_projects(rows: Rows, scope: int) -> list[int]:
     return rows.column("select seq from projects where workspace_seq = :scope and :scope > 0 order by seq", scope=scope)

@@ -45,14 +45,14 @@ class Member(NamedTuple):
     confidence: float
 
 
-def due_projects(rows: Rows) -> list[DueProject]:
+def list_due_projects(rows: Rows) -> list[DueProject]:
     """Returns the projects whose topics are to be computed again."""
     sql = """select p.seq, p.topics_due, (select count(*) from memories m where m.project_seq = p.seq)
         from projects p where p.topics_due > 0 order by p.seq"""
     return rows.read(DueProject, sql)
 
 
-def newest_memories(rows: Rows, project: int, *, limit: int) -> list[tuple[int, str, str]]:
+def list_newest_memories(rows: Rows, project: int, *, limit: int) -> list[tuple[int, str, str]]:
     """Returns (row key, text, session) of a project's newest memories, without twins and archived ones."""
     sql = """select seq, text, session_id
         from memories where project_seq = :project and twin_of = 0 and tier <> 'archive' order by seq desc limit :limit"""
@@ -64,7 +64,7 @@ def newest_memories(rows: Rows, project: int, *, limit: int) -> list[tuple[int, 
 TagChange = tuple[int, str, float | None]
 
 
-def changed_tags(
+def find_changed_tags(
     rows: Rows, project: int, tags: Iterable[tuple[int, str, float]], *, since: int = 0
 ) -> list[TagChange]:
     """Returns the differences between the stored tags of the rule and these (memory, topic, weight) of a project.

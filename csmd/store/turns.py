@@ -54,7 +54,7 @@ _USER_PROMPTS = """select t.seq, t.uuid, t.project_seq, t.at, substr(t.text, 1, 
 
 def fit_to_room(rows: Rows, turn: Turn, used: int, room: int) -> tuple[Turn, int]:
     """Returns (the turn with as much of its text as fits, its bytes); tools have less room than conversation."""
-    size = stored_bytes(turn.text)
+    size = count_stored_bytes(turn.text)
     if used + size <= (room * TOOL_ROOM_TENTHS // 10 if turn.kind in TOOL_KINDS else room) or not size:
         return turn, size
     activity.increment_counters(rows, [("turns not kept", 1)])
@@ -66,7 +66,7 @@ def is_placeholder(text: str) -> bool:
     return _NOT_KEPT.fullmatch(text) is not None
 
 
-def stored_bytes(text: str) -> int:
+def count_stored_bytes(text: str) -> int:
     """Returns the bytes of a turn's text that count towards its session's room; 0 for a placeholder."""
     return 0 if is_placeholder(text) else display.count_bytes(text)
 
@@ -178,14 +178,14 @@ def add_turn(
         _mark_rewound(rows, turn, session.seq, int(seq))
         if home != session.seq or kind_then != turn.kind:
             _correct_speaker(rows, int(seq), turn, session, home=int(home), kind_then=kind_then, file=file)
-        reported = _reported_turn(rows, turn, session.seq, text_hash) if is_listed else None
+        reported = _find_reported_turn(rows, turn, session.seq, text_hash) if is_listed else None
         if reported is not None:
             # A fork's file was read before this one: the turn is stored, and the hook's turn is its double.
             merge_double(rows, *reported, into=int(seq), uuid=turn.uuid)
         if hash_then != text_hash and home == session.seq and path and path == session.path:
             _rewrite(rows, seq, turn, session, text_hash=text_hash, then=text_then, room=room)
         return False
-    reported = _reported_turn(rows, turn, session.seq, text_hash)
+    reported = _find_reported_turn(rows, turn, session.seq, text_hash)
     text = turn.text
     if reported is None:
         turn, size = fit_to_room(rows, turn, session.bytes, room)
@@ -194,7 +194,7 @@ def add_turn(
         )
     else:
         seq, old = reported
-        then = stored_bytes(rows.find("turns", "text", seq=seq))
+        then = count_stored_bytes(rows.find("turns", "text", seq=seq))
         turn, size = fit_to_room(rows, turn, session.bytes - then, room)
         size -= then
         _replace_provisional(rows, seq, turn, project=project, directory=directory)
@@ -235,7 +235,7 @@ def _correct_speaker(
 def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: str, then: str, room: int) -> None:
     """Stores what a line says after its own file was rewritten; a fork's or another file cannot change it."""
     text = turn.text
-    turn, size = fit_to_room(rows, turn, session.bytes - stored_bytes(then), room)
+    turn, size = fit_to_room(rows, turn, session.bytes - count_stored_bytes(then), room)
     rows.update(
         "turns",
         seq,
@@ -248,7 +248,7 @@ def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: s
     )
     compactions.delete_record(rows, seq)
     _record_loss(rows, seq, turn, text)
-    grown = size - stored_bytes(then)
+    grown = size - count_stored_bytes(then)
     rows.run("update sessions set bytes = bytes + :grown where seq = :seq", grown=grown, seq=session.seq)
     digests.clear_sessions_of_turn(rows, seq)
     checkpoints.delete_turn(rows, seq)
@@ -260,7 +260,7 @@ def _record_loss(rows: Rows, seq: int, turn: Turn, text: str) -> None:
         compactions.record_trim(rows, seq, uuid=turn.uuid, original=text, stored=turn.text)
 
 
-def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tuple[int, str] | None:
+def _find_reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tuple[int, str] | None:
     """Returns (row key, uuid) of the queued or hook's turn that a transcript's turn replaces, or None."""
     if turn.form != "queued" and turn.kind in SUBMITTED_KINDS:
         queued_turn = find_queued(rows, session=session, text_hash=text_hash, absorbed=turn.form == "absorbed")
@@ -299,7 +299,7 @@ def merge_double(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> Non
     # The queue's line stays known: read again, it would store its turn again.
     rows.run("update queued set turn_seq = :kept where turn_seq = :seq", kept=into, seq=seq)
     home, text = rows.all("select session_seq, text from turns where seq = :seq", seq=seq)[0]
-    rows.run("update sessions set bytes = bytes - :size where seq = :seq", size=stored_bytes(text), seq=home)
+    rows.run("update sessions set bytes = bytes - :size where seq = :seq", size=count_stored_bytes(text), seq=home)
     rows.delete("turns", seq=seq)
 
 
@@ -330,7 +330,7 @@ def set_title(rows: Rows, session_id: str, title: str, *, first: bool = False) -
     return rows.exists(sql, title=title, id=session_id, first=int(first))
 
 
-def stream_turns(
+def read_stream_turns(
     rows: Rows,
     session_seq: int,
     *,
@@ -344,13 +344,13 @@ def stream_turns(
 
     `written` excludes turns that only a hook reported: their speaker is unproven.
     """
-    filters = f"and t.kind in ({_quoted(kinds)})" if kinds else ""
+    filters = f"and t.kind in ({_quote_names(kinds)})" if kinds else ""
     filters += " and t.source = 'transcript'" if written else ""
     sql = f"{_LISTED} and st.ordinal <= :until {filters} order by st.ordinal limit :limit"
     return rows.read(StoredTurn, sql, session=session_seq, after=after, until=until, limit=limit)
 
 
-def _quoted(names: Iterable[str]) -> str:
+def _quote_names(names: Iterable[str]) -> str:
     """Returns csmd's own names (kinds of turns, tools) as SQL literals."""
     return ", ".join(f"'{name}'" for name in sorted(names))
 
@@ -393,7 +393,7 @@ class Call(NamedTuple):
     result: StoredTurn | None
 
 
-def tool_calls(
+def list_tool_calls(
     rows: Rows, session_seq: int, *, after: int, tools: Collection[str], holding: Mapping[str, str]
 ) -> list[Call]:
     """Returns the calls of `tools` in a session's transcript past the ordinal `after`, in order.
@@ -402,9 +402,7 @@ def tool_calls(
     """
 
     def called(alias: str) -> str:
-        named = (
-            f"{alias}.kind = 'tool_call' and {alias}.source = 'transcript' and {alias}.tool_name in ({_quoted(tools)})"
-        )
+        named = f"{alias}.kind = 'tool_call' and {alias}.source = 'transcript' and {alias}.tool_name in ({_quote_names(tools)})"
         with_words = (
             f"and ({alias}.tool_name <> '{name}' or {alias}.text like '%{words}%')" for name, words in holding.items()
         )
@@ -419,12 +417,12 @@ def tool_calls(
     return [Call(turn, turn.tool_name, results.get(turn.tool_id)) for turn in calls]
 
 
-def last_tool_inputs(rows: Rows, session_id: str, tools: Collection[str], *, back: int, limit: int) -> list[str]:
+def list_last_tool_inputs(rows: Rows, session_id: str, tools: Collection[str], *, back: int, limit: int) -> list[str]:
     """Returns the inputs of the latest calls of these tools in a session's last `back` turns, the latest first."""
     sql = f"""select t.text from sessions s
         join session_turn st on st.session_seq = s.seq join turns t on t.seq = st.turn_seq where s.id = :session
         and st.ordinal > (select max(o.ordinal) from session_turn o where o.session_seq = s.seq) - :back
-        and t.kind = 'tool_call' and t.tool_name in ({_quoted(tools)}) order by st.ordinal desc limit :limit"""  # noqa: S608
+        and t.kind = 'tool_call' and t.tool_name in ({_quote_names(tools)}) order by st.ordinal desc limit :limit"""  # noqa: S608
     return rows.column(sql, session=session_id, back=back, limit=limit)
 
 
@@ -450,7 +448,7 @@ def filter_quotable(
     return {seq for seq, path in turns if path not in written}
 
 
-def text_of(rows: Rows, uuid: str) -> str:
+def read_text(rows: Rows, uuid: str) -> str:
     """Returns the present text of a turn; "" if it is gone."""
     return rows.text("select text from turns where uuid = :uuid", uuid=uuid)
 
@@ -482,7 +480,7 @@ def find_cut(rows: Rows, seqs: Sequence[int]) -> list[CutTurn]:
     return [turn._replace(is_gone=bool(turn.is_gone) or is_placeholder(turn.text)) for turn in turns]
 
 
-def latest_prompts(rows: Rows, *, limit: int) -> list[str]:
+def list_latest_prompts(rows: Rows, *, limit: int) -> list[str]:
     """Returns the user's latest prompts, the newest first."""
     sql = "select substr(text, 1, 600) from turns where kind = 'user' order by seq desc limit :limit"
     return rows.column(sql, limit=limit)
@@ -498,19 +496,19 @@ class UserPrompt(NamedTuple):
     text: str
 
 
-def prompts_after(rows: Rows, seq: int, *, limit: int) -> list[UserPrompt]:
+def list_prompts_after(rows: Rows, seq: int, *, limit: int) -> list[UserPrompt]:
     """Returns the next prompts of transcripts past a row key, in order."""
     sql = f"{_USER_PROMPTS} and t.seq > :seq order by t.seq limit :limit"
     return rows.read(UserPrompt, sql, seq=seq, limit=limit)
 
 
-def prompts_since(rows: Rows, at: str, *, project: int, limit: int) -> list[UserPrompt]:
+def list_prompts_since(rows: Rows, at: str, *, project: int, limit: int) -> list[UserPrompt]:
     """Returns the prompts of a project (0: all) after a time, the latest first."""
     sql = f"{_USER_PROMPTS} and t.at > :at and (:project = 0 or t.project_seq = :project) order by t.seq desc limit :limit"
     return rows.read(UserPrompt, sql, at=at, project=project, limit=limit)
 
 
-def quote_of(rows: Rows, uuid: str) -> Quote | None:
+def find_quote(rows: Rows, uuid: str) -> Quote | None:
     """Returns a quoted turn; None if it is gone."""
     sql = """select t.uuid, t.kind, t.text, t.at, s.id, t.project_seq
         from turns t join sessions s on s.seq = t.session_seq where t.uuid = :uuid and t.searchable = 1"""
@@ -549,7 +547,7 @@ def list_work(rows: Rows, project: int, *, sessions: int) -> list[WorkItem]:
     return rows.read(WorkItem, sql, project=project, limit=sessions)
 
 
-def failure_turns(rows: Rows, error_seq: int, project: int, *, limit: int) -> list[FailureTurn]:
+def list_failure_turns(rows: Rows, error_seq: int, project: int, *, limit: int) -> list[FailureTurn]:
     """Returns the turns of a project that show errors or fixes, the earliest first."""
     sql = """select case when s.parent = '' then s.id else s.parent end, t.uuid, 0, '', '', x.at, t.seq
         from error_seen x join turns t on t.seq = x.turn_seq join sessions s on s.seq = x.session_seq
@@ -563,7 +561,7 @@ def failure_turns(rows: Rows, error_seq: int, project: int, *, limit: int) -> li
 # --- who spoke in a turn that was taken for the user's
 
 
-def directory_of(rows: Rows, turn_seq: int) -> str:
+def find_directory(rows: Rows, turn_seq: int) -> str:
     """Returns the directory in which a turn was said; "" if unknown."""
     sql = "select d.path from turns t join directories d on d.seq = t.directory_seq where t.seq = :seq"
     return rows.text(sql, seq=turn_seq)

@@ -35,7 +35,7 @@ _WORDS = {
 # --- the tables of one model
 
 
-def vector_table(kind: str, model_seq: int) -> str:
+def make_table_name(kind: str, model_seq: int) -> str:
     """Returns the vec0 table of one model's vectors for memories or passages."""
     if kind not in VECTOR_KINDS:
         raise StoreError(f"no vectors are kept for {kind!r}")
@@ -49,10 +49,10 @@ def create_vector_tables(rows: Rows, model_seq: int, dim: int) -> None:
     """
     for kind in VECTOR_KINDS:
         rows.run(
-            f"create virtual table if not exists {vector_table(kind, model_seq)} using vec0("
+            f"create virtual table if not exists {make_table_name(kind, model_seq)} using vec0("
             f"project_seq integer partition key, embedding int8[{int(dim)}], chunk_size={VECTOR_CHUNK_ROWS})"
         )
-    table = vector_table("passage", model_seq)
+    table = make_table_name("passage", model_seq)
     sql = f"""create trigger if not exists {table}_delete after delete on vectors when old.kind = 'passage'
         and old.model_seq = {int(model_seq)} begin delete from vector_codes where model_seq = {int(model_seq)}
         and kind = 'passage' and seq = old.seq and project_seq = (select project_seq
@@ -87,7 +87,7 @@ def find_model(rows: Rows, name: str) -> int | None:
 # --- one vector
 
 
-def vector_signs(vector: bytes) -> bytes:
+def compute_signs(vector: bytes) -> bytes:
     """Returns one bit for each of a vector's signed bytes, 1 above zero."""
     bits = sum(1 << index for index, number in enumerate(vector) if 0 < number < 128)
     return bits.to_bytes((len(vector) + 7) // 8, "little")
@@ -96,18 +96,18 @@ def vector_signs(vector: bytes) -> bytes:
 def insert_vector(rows: Rows, kind: str, model_seq: int, seq: int, project_seq: int, vector: bytes) -> None:
     """Stores a vector and its signs under its row in `vectors`."""
     sql = (
-        f"insert into {vector_table(kind, model_seq)} (rowid, project_seq, embedding) values (:seq, :project, "  # noqa: S608
+        f"insert into {make_table_name(kind, model_seq)} (rowid, project_seq, embedding) values (:seq, :project, "  # noqa: S608
         "vec_int8(:vector))"
     )
     rows.run(sql, seq=seq, project=project_seq, vector=vector)
     rows.insert(
-        "vector_codes", model_seq=model_seq, kind=kind, project_seq=project_seq, seq=seq, code=vector_signs(vector)
+        "vector_codes", model_seq=model_seq, kind=kind, project_seq=project_seq, seq=seq, code=compute_signs(vector)
     )
 
 
 def delete_vector(rows: Rows, kind: str, model_seq: int, seq: int) -> None:
     """Deletes a vector and its signs by its row in `vectors`."""
-    table = vector_table(kind, model_seq)
+    table = make_table_name(kind, model_seq)
     project = rows.value(f"select project_seq from {table} where rowid = :seq", seq=seq)  # noqa: S608
     sql = "delete from vector_codes where model_seq = :model and kind = :kind and project_seq = :project and seq = :seq"
     rows.run(sql, model=model_seq, kind=kind, project=project, seq=seq)
@@ -115,7 +115,7 @@ def delete_vector(rows: Rows, kind: str, model_seq: int, seq: int) -> None:
 
 
 def _read_vector(rows: Rows, kind: str, model_seq: int, seq: int) -> bytes | None:
-    sql = f"select embedding from {vector_table(kind, model_seq)} where rowid = :seq"  # noqa: S608
+    sql = f"select embedding from {make_table_name(kind, model_seq)} where rowid = :seq"  # noqa: S608
     vector: bytes | None = rows.value(sql, seq=seq)
     return vector
 
@@ -135,25 +135,25 @@ def read_backlog(rows: Rows, kind: str, model: int, *, limit: int) -> list[tuple
 
 def count_waiting(rows: Rows, model: int | None) -> int:
     """Returns the number of rows that wait for a vector of this model."""
-    counted = ((f"select count(*) from ({waiting})", values) for waiting, values in _waiting_queries(rows, model))  # noqa: S608
+    counted = ((f"select count(*) from ({waiting})", values) for waiting, values in _make_waiting_queries(rows, model))  # noqa: S608
     return sum(rows.number(sql, **values) for sql, values in counted)
 
 
 def has_waiting(rows: Rows, model: int | None) -> bool:
     """Whether a row waits for a vector of this model."""
-    return any(rows.value(f"{waiting} limit 1", **values) for waiting, values in _waiting_queries(rows, model))
+    return any(rows.value(f"{waiting} limit 1", **values) for waiting, values in _make_waiting_queries(rows, model))
 
 
-def _waiting_queries(rows: Rows, model: int | None) -> list[tuple[str, dict[str, int]]]:
+def _make_waiting_queries(rows: Rows, model: int | None) -> list[tuple[str, dict[str, int]]]:
     """Returns queries for the rows that wait for a vector of a model, with their values."""
     again = "select 1 from embed_again where kind in ('memory', 'passage') and model_seq = :model"
     return [(again, {"model": model or 0})] + [
-        (f"select 1 from {table} where seq > :after", {"after": embedded_up_to(rows, kind, model)})  # noqa: S608
+        (f"select 1 from {table} where seq > :after", {"after": find_embedded_position(rows, kind, model)})  # noqa: S608
         for kind, table in _TABLES.items()
     ]
 
 
-def embedded_up_to(rows: Rows, kind: str, model: int | None) -> int:
+def find_embedded_position(rows: Rows, kind: str, model: int | None) -> int:
     """Returns the row key up to which rows of a kind have vectors of a model."""
     return 0 if model is None else cursors.read_cursor(rows, f"embed-{kind}", str(model))
 
@@ -196,7 +196,7 @@ def add_vectors(
 
 def move_vectors(rows: Rows, kind: str, row_seq: int, project: int) -> None:
     """Moves every vector of a row to the partition of the row's new project."""
-    for seq, model in _keys_of_row(rows, kind, row_seq):
+    for seq, model in _list_keys_of_row(rows, kind, row_seq):
         vector = _read_vector(rows, kind, model, seq)
         delete_vector(rows, kind, model, seq)
         if vector is not None:
@@ -209,17 +209,17 @@ def move_passages(rows: Rows, turn_seq: int, project: int) -> None:
         move_vectors(rows, "passage", passage, project)
 
 
-def vectors_of_row(rows: Rows, kind: str, row_seq: int, *, model: int) -> list[bytes]:
+def read_vectors_of_row(rows: Rows, kind: str, row_seq: int, *, model: int) -> list[bytes]:
     """Returns the vectors of a row by one model."""
     own = [
         _read_vector(rows, kind, model, seq)
-        for seq, vector_model in _keys_of_row(rows, kind, row_seq)
+        for seq, vector_model in _list_keys_of_row(rows, kind, row_seq)
         if vector_model == model
     ]
     return [vector for vector in own if vector is not None]
 
 
-def parts_of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[str, int, int, bytes]]:
+def read_parts_of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[str, int, int, bytes]]:
     """Returns (model's name, start, end, vector) of every part of a row, of every model."""
     sql = """select v.seq, v.model_seq, n.name, v.start_at, v.end_at from vectors v join vector_models n
         on n.seq = v.model_seq where v.kind = :kind and v.row_seq = :row order by n.name, v.start_at"""
@@ -228,14 +228,14 @@ def parts_of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[str, int, in
     return [(name, start, end, vector) for name, start, end, vector in vectors if vector is not None]
 
 
-def _keys_of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[int, int]]:
+def _list_keys_of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[int, int]]:
     """Returns (row key, model) of a row's vectors."""
     return rows.all("select seq, model_seq from vectors where kind = :kind and row_seq = :row", kind=kind, row=row_seq)
 
 
 def delete_of_row(rows: Rows, kind: str, row_seq: int) -> None:
     """Deletes every vector of a memory, of every model; a trigger deletes a passage's."""
-    for seq, model in _keys_of_row(rows, kind, row_seq):
+    for seq, model in _list_keys_of_row(rows, kind, row_seq):
         delete_vector(rows, kind, model, seq)
         rows.delete("vectors", seq=seq)
     rows.delete("embed_again", kind=kind, row_seq=row_seq)
@@ -253,9 +253,9 @@ def reset_vectors(rows: Rows) -> None:
     """Deletes every vector of every model; every row waits to be embedded again."""
     models = rows.all("select seq, dim from vector_models order by seq")
     for model, _ in models:
-        rows.run(f"drop trigger if exists {vector_table('passage', model)}_delete")
+        rows.run(f"drop trigger if exists {make_table_name('passage', model)}_delete")
         for kind in VECTOR_KINDS:
-            rows.run(f"drop table if exists {vector_table(kind, model)}")
+            rows.run(f"drop table if exists {make_table_name(kind, model)}")
             cursors.move_cursor(rows, f"embed-{kind}", str(model), 0)
     # A dream identifies vectors by their row keys, which start again.
     for table in ("vector_codes", "vectors", "embed_again", "dreamt_scopes"):
@@ -267,11 +267,11 @@ def reset_vectors(rows: Rows) -> None:
 # --- what is near
 
 
-def vector_hits(
+def find_vector_hits(
     rows: Rows, kind: str, model_seq: int, vector: bytes, *, projects: Sequence[int] | None, limit: int
 ) -> list[Row]:
     """Returns (row key, start, end, squared distance) of the rows nearest to `vector` in `projects` (None: all)."""
-    table = vector_table(kind, model_seq)
+    table = make_table_name(kind, model_seq)
     hits: list[Row] = []
     for project in [None] if projects is None else projects:
         scope = "" if project is None else "and project_seq = :project"
@@ -285,7 +285,7 @@ def vector_hits(
             continue
         if many > MAX_WHOLE_VECTORS:
             sql = f"select seq {among} order by vec_distance_hamming(vec_bit(code), vec_bit(:code)) limit :most"
-            signed = rows.all(sql, code=vector_signs(vector), most=max(NEAREST_SIGNS, 2 * limit), **of_model)
+            signed = rows.all(sql, code=compute_signs(vector), most=max(NEAREST_SIGNS, 2 * limit), **of_model)
             # One row at a time, in storage order: vec0 reads everything to find several.
             near = f"""select v.rowid,
                 vec_distance_l2(v.embedding, vec_int8(:vector)) as distance from json_each(:listed) listed
@@ -297,10 +297,10 @@ def vector_hits(
     return sorted(hits, key=lambda row: (row[3], row[0]))[:limit]
 
 
-def distances(rows: Rows, kind: str, model: int, vector: bytes, row_seqs: Sequence[int]) -> dict[int, float]:
+def compute_distances(rows: Rows, kind: str, model: int, vector: bytes, row_seqs: Sequence[int]) -> dict[int, float]:
     """Returns the squared distance from `vector` to the nearest vector of each of these rows that has one."""
     sql = f"""select v.row_seq, min(vec_distance_l2(t.embedding, vec_int8(:vector)))
-        from vectors v cross join {vector_table(kind, model)} t on t.rowid = v.seq
+        from vectors v cross join {make_table_name(kind, model)} t on t.rowid = v.seq
         where v.kind = :kind and v.row_seq {IS_LISTED} and v.model_seq = :model group by v.row_seq"""  # noqa: S608
     squares = rows.all(sql, vector=vector, kind=kind, model=model, listed=listed(row_seqs))
     return {seq: distance**2 for seq, distance in squares}
@@ -324,14 +324,14 @@ def _find_problems(rows: Rows, kind: str, model: int) -> list[str]:
     sql = f"""select v.seq, b.project_seq
         from vectors v left join {_TABLES[kind]} b on b.seq = v.row_seq where v.kind = :kind and v.model_seq = :model"""  # noqa: S608
     projects: dict[int, int | None] = dict(rows.all(sql, **of_model))
-    stored: dict[int, int] = dict(rows.all(f"select rowid, project_seq from {vector_table(kind, model)}"))  # noqa: S608
+    stored: dict[int, int] = dict(rows.all(f"select rowid, project_seq from {make_table_name(kind, model)}"))  # noqa: S608
     coded = set(
         rows.all("select seq, project_seq from vector_codes where model_seq = :model and kind = :kind", **of_model)
     )
     sql = f"""select count(*) from {_TABLES[kind]} b where b.seq <= :reached and not exists (select 1
         from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq) and not exists (select 1
         from embed_again a where a.kind = :kind and a.model_seq = :model and a.row_seq = b.seq)"""  # noqa: S608
-    skipped = rows.value(sql, reached=embedded_up_to(rows, kind, model), **of_model)
+    skipped = rows.value(sql, reached=find_embedded_position(rows, kind, model), **of_model)
     counts = {
         f"vectors: {{}} of model {model} are of a {kind} that is gone": list(projects.values()).count(None),
         f"vectors: of model {model} in one of two {kind} tables only: {{}}": len(projects.keys() ^ stored.keys()),

@@ -57,7 +57,7 @@ def join(rows: Rows, workspace: int, project: int) -> int:
     return moved
 
 
-def projects_below(rows: Rows, root: str) -> list[int]:
+def list_projects_below(rows: Rows, root: str) -> list[int]:
     """Returns the projects below a directory that are in no workspace."""
     sql = """select seq from projects where workspace_seq = 0 and merged_into = 0 and seq > 0 and kind <> 'workspace'
         and substr(root, 1, length(cast(:root as text)) + 1) = cast(:root as text) || '/' order by seq"""
@@ -141,7 +141,7 @@ def remove_topic(rows: Rows, lens: int, name: str) -> bool:
     return bool(rows.delete("lens_topics", lens_seq=lens, name=name))
 
 
-def lens_topic_ids(rows: Rows, lens: int) -> frozenset[str]:
+def list_lens_topic_ids(rows: Rows, lens: int) -> frozenset[str]:
     """Returns the ids of the memories with a topic of a lens, and of the turns that state them."""
     about = (
         "lens_topics l join topics t on t.name = l.name join memory_topics x on x.topic_seq = t.seq and x.weight > 0 "

@@ -114,7 +114,7 @@ def compose_order(rows: Rows, joined: TeamRow) -> tuple[Json, list[Waiting]]:
         "shares": [
             {"name": share.name, "workspace": share.workspace, "readers": share.roles} for share in shares.values()
         ],
-        "names": sorted(team.names_for_team(rows)),
+        "names": sorted(team.list_names_for_team(rows)),
         "reached": {str(place.seq): (place.xid, place.item) for place in team.list_places(rows)},
     }
     return order, waiting
@@ -126,11 +126,11 @@ def _memory(rows: Rows, ident: str) -> tuple[int, Json] | None:
     if memory is None:
         return None
     seq, project = memory
-    record = record_schema.redact_record(exports.memory_record(rows, seq), redact, Counter())
-    of_models = [(*part, vector.hex()) for *part, vector in vectors.parts_of_row(rows, "memory", seq)]
+    record = record_schema.redact_record(exports.make_memory_record(rows, seq), redact, Counter())
+    of_models = [(*part, vector.hex()) for *part, vector in vectors.read_parts_of_row(rows, "memory", seq)]
     return project, {
         **{name: value for name, value in record.items() if name not in ("project", "links")},
-        "edges": exports.memory_edges(rows, seq), "vectors": of_models,
+        "edges": exports.list_memory_edges(rows, seq), "vectors": of_models,
     }  # fmt: skip
 
 

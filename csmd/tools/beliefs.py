@@ -134,7 +134,7 @@ def _report_stale(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
 
 def _count_by_tier(rows: Rows) -> dict[str, int]:
     counts: Counter[str] = Counter()
-    for _, tier, number in activity.memories_by_gate_and_tier(rows):
+    for _, tier, number in activity.count_by_gate_and_tier(rows):
         counts[tier] += number
     return dict(sorted(counts.items()))
 

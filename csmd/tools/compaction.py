@@ -37,7 +37,7 @@ def _report_savings(
         "outcomes": {**_count_outcomes(totals), "skipped_under_budget": within_budget},
         "causes": {cause: sum(row.turns for row in totals if row.cause == cause) for cause in sorted({row.cause for row in totals})},
         "counted": sum(row.counted for row in totals), **_sum_sizes(totals),
-        "average_reduction": compactions.average_reduction(rows, projects=seen, session=session_id),
+        "average_reduction": compactions.compute_average_reduction(rows, projects=seen, session=session_id),
         "compactions": [_compaction_json(row, root_of.get(row.project_seq, "")) for row in latest],
     }  # fmt: skip
 

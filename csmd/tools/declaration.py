@@ -212,7 +212,7 @@ def require_person(by_person: bool, what: str) -> None:
 
 def refuse_in_review(rows: Rows, memory: Memory, *, by_person: bool) -> None:
     """Raises CsmdError if a question about the memory waits for a person and no person asks."""
-    if not by_person and memory.id in candidates.asked_about(rows):
+    if not by_person and memory.id in candidates.list_questioned_ids(rows):
         raise CsmdError(f"{memory.id} is waiting for a person's review", hint="run `csmd review` to answer it")
 
 

@@ -181,7 +181,7 @@ def changes_json(rows: Rows, ident: str, *, among: Sequence[int] | None = None) 
     if dream is None:
         raise CsmdError(f"there is no dream {ident!r}", hint="csmd dream history")
     for seq in journal.list_actions(rows, dream.seq):
-        action, written = journal.change_set(rows, seq), journal.files_of_set(rows, seq)
+        action, written = journal.read_change_set(rows, seq), journal.list_files_of_set(rows, seq)
         if among is None or written or action.project_seq in among:
             yield _change_set_json(rows, action, journal.changed_rows(rows, seq), written)
 

@@ -31,7 +31,7 @@ def _list_feed(
     session: str = "", kind: str = "", since: str = "",
 ) -> Json:  # fmt: skip
     """List events since a cursor; of one session, of some kinds (comma-separated), since a time."""
-    ends, kinds = activity_feed.feed_positions(rows), kind.split(",") if kind else activity_feed.KINDS
+    ends, kinds = activity_feed.read_feed_positions(rows), kind.split(",") if kind else activity_feed.KINDS
     for word in kinds:
         present.check_words({"kind": word}, {"kind": activity_feed.KINDS})
     ident = present.find_session(rows, session, asking).id if session else ""

@@ -74,7 +74,7 @@ def read_open(rows: Rows, seen: Places, *, key: bytes) -> list[OpenMatter]:
     """Reads the open matters of projects (None: all): goals, promises, unfinished work, questions; each latest first."""
     project_seqs = projects.list_seqs(rows) if seen is None else seen
     summaries = last_sessions.read_session_summaries(rows, places=project_seqs, session_id="", key=key)
-    project_of = sessions.projects_of(rows, [session.session_id for session in summaries])
+    project_of = sessions.map_projects_of(rows, [session.session_id for session in summaries])
     matters = [
         OpenMatter(
             last_sessions.open_id(session.session_id, text), "question" if is_question else "left open", text,

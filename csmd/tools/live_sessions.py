@@ -18,7 +18,9 @@ LIVE_S = 3600
 def list_live_sessions(rows: Rows, *, since: str, limit: int, among: list[int] | None = None) -> list[Json]:
     """Live sessions, latest first: tokens in the context, its size, and the bracket."""
     live = []
-    for session, project, model, last, tokens in sessions.live_sessions(rows, since=since, limit=limit, projects=among):
+    for session, project, model, last, tokens in sessions.list_live_sessions(
+        rows, since=since, limit=limit, projects=among
+    ):
         window = adapters.adapter_of_session(session).window(model, tokens)
         live.append({
             "session": session, "project": project, "model": model, "last": last, "tokens": tokens, "window": window,
@@ -50,8 +52,8 @@ def _show_context_use(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json
 @TOOLS.add("csm_session_line", lane="status")
 def _show_status_line(ctx: ToolContext, rows: Rows, id_: str) -> Json:
     """One line on what a session was shown, for the assistant's status line."""
-    memories, tokens = session_context.injection_totals(rows, id_)
-    model, context_tokens = session_context.context_size(rows, id_)
+    memories, tokens = session_context.sum_injections(rows, id_)
+    model, context_tokens = session_context.read_context_size(rows, id_)
     window = adapters.adapter_of_session(id_).window(model, context_tokens)
     bracket = compose.bracket_of(context_tokens, window)
     status_line = format_status_line(

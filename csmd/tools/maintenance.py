@@ -75,7 +75,7 @@ def _find_project_key(rows: Rows, path: str) -> str:
     """The key of the project listed with a path, else of the one that contains it, else the path's own key."""
     listed_seq = workspaces.project_at_path(rows, path)
     seq = project_identity.find_row(rows, path) if listed_seq is None else listed_seq
-    return project_identity.identify_directory(path).key if seq is None else projects.key_of(rows, seq)
+    return project_identity.identify_directory(path).key if seq is None else projects.read_key(rows, seq)
 
 
 @TOOLS.add("csm_privacy_purge", mutates=True)
@@ -126,5 +126,5 @@ def list_backup_files(database: Path) -> list[Json]:
     return [
         {"path": str(path), "made_at": made_at.isoformat().replace("+00:00", "Z"), "bytes": path.stat().st_size}
         for path in backup.list_backups(database)
-        if (made_at := backup.time_in_name(path))
+        if (made_at := backup.parse_time_in_name(path))
     ]

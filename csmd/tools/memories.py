@@ -87,7 +87,7 @@ def _list_memories(
         session=find_session(rows, session, asking).id if session else "", since=limits.since, until=limits.until,
         limit=clamp_limit(limit, MAX_LISTED) if limit else NO_LIMIT, offset=max(offset, 0),
     )  # fmt: skip
-    replaced = memories.memories_replaced_by(rows, [memory.id for memory in shown])
+    replaced = memories.map_replaced_memories(rows, [memory.id for memory in shown])
     listed = memories_json(rows, shown)
     for row, memory in zip(listed, shown, strict=True):
         row["replaced_by"] = replacement_json(rows, memory, asking)
@@ -102,7 +102,7 @@ def _find_to_forget(rows: Rows, ident: str, key: bytes, asking: str) -> Memory:
     """The memory with an id; BadInput for a text, with the ids of the memories that have exactly that text."""
     if MEMORY_ID.fullmatch(ident):
         return find_memory(rows, ident, asking)
-    matches = memories.all_by_hash(rows, keyed_hash(display.squeeze(redact(ident, Counter())), key))
+    matches = memories.list_by_hash(rows, keyed_hash(display.squeeze(redact(ident, Counter())), key))
     ids = [memory.id for memory in matches if is_visible(rows, memory.project_seq, asking=asking)]
     wanted = f"the id {' or '.join(ids)}" if ids else "an id (`csmd search` finds it)"
     raise NotFound(f"there is no memory {display.cut(ident, 80)!r}", hint=f"give {wanted}, or use --purge for a text")
@@ -268,7 +268,7 @@ def _forget_memory(
         if by_person:  # so that `csmd undo` names it instead of undoing the answer before it
             project_seq = memory.project_seq
             journal.record_answer(writing, str, kind=journal.FORGET, item=memory.id, project=project_seq, now=ctx.now())
-        same_text = memories.all_by_hash(writing, keyed_hash(memory.text, key))
+        same_text = memories.list_by_hash(writing, keyed_hash(memory.text, key))
         return memory, [other for other in same_text if is_visible(writing, other.project_seq, asking=asking)]
 
     is_shared = team.find_shared_memory(rows, target.id) is not None

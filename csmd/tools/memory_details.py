@@ -24,8 +24,8 @@ MAX_SAME_TOPIC = 3
 
 def read_failure_notes(rows: Rows, memory: Memory, asking: str) -> Json:
     """Symptoms that users reported for an error, and reasons against a memory, as far as the caller may see them."""
-    reported = failures.symptoms_of(rows, [memory.seq]).get(memory.seq, [])
-    refutations = failures.refutations_of(rows, memory.seq)
+    reported = failures.list_symptoms(rows, [memory.seq]).get(memory.seq, [])
+    refutations = failures.list_refutations(rows, memory.seq)
     turns = search.turns_of_uuids(rows, [uuid for uuid, *_ in [*reported, *refutations]])
     project_of = {seq: turn.project_seq for seq, turn in search.turns_by_seq(rows, list(turns.values())).items()}
     seen = {
@@ -63,12 +63,12 @@ def _show_memory(
     cooling = {"today": today, **{name: None if day >= NEVER else day for name, day in days.items()}}
     if only_fading:
         return {**memories_json(rows, [memory])[0], "start": _start_json(rows, memory, asking), "cools": cooling}
-    changes = belief_changes.changes_of(rows, memory.id)
+    changes = belief_changes.list_changes(rows, memory.id)
     confirmed_on = projects.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10])
     factors = confidence.explain_confidence(
         memory, today=today, confirmed_on=confirmed_on, lowered=_sum_lost_confidence(changes)
     )
-    injections, times = receipts.injections_of(rows, memory.id, limit=MAX_INJECTIONS)
+    injections, times = receipts.list_injections_of(rows, memory.id, limit=MAX_INJECTIONS)
     return {
         **memories_json(rows, [memory])[0],
         "version": memory.version,
@@ -76,7 +76,7 @@ def _show_memory(
         "topics": [asdict(topic) for topic in topics.topics_of_memories(rows, [memory.seq]).get(memory.seq, [])],
         "beside": _list_same_topic(rows, memory, asking),
         "links": [
-            row for link in memory_links.links_of(rows, memory.id) if (row := _link_json(rows, link, memory, asking))
+            row for link in memory_links.list_links(rows, memory.id) if (row := _link_json(rows, link, memory, asking))
         ],
         "sure": {
             "today": round(sum(factor.effect for factor in factors), 4),

@@ -194,7 +194,7 @@ def _find_stating_sentence(passage: str, statement: str) -> str:
 
 def surrounding_turns_json(rows: Rows, turn: TurnRow, asking: str) -> dict[str, list[Json]]:
     """The turns before and after one, shortened."""
-    before, after = search.surrounding_turns(rows, turn.seq, each=TURNS_AROUND)
+    before, after = search.find_surrounding_turns(rows, turn.seq, each=TURNS_AROUND)
     turns = search.turns_by_seq(rows, [*before, *after])
 
     def visible_json(seqs: list[int]) -> list[Json]:
@@ -240,7 +240,7 @@ def candidate_json(rows: Rows, candidate: Candidate, asking: str) -> Json:
 
 def find_session(rows: Rows, ident: str, asking: str) -> Session:
     """A session by its id or the beginning of it; NotFound if the caller may see none."""
-    session = sessions.by_id(rows, resolve_id(ident, sessions.ids_like(rows, ident) if ident else []))
+    session = sessions.by_id(rows, resolve_id(ident, sessions.find_ids_by_prefix(rows, ident) if ident else []))
     if session is None or not is_visible(rows, session.project_seq, asking=asking):
         raise NotFound(f"there is no session {ident!r}", hint="`csmd session list` shows them with their ids")
     return session

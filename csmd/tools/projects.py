@@ -252,7 +252,9 @@ def _move_behind_wall(rows: Rows, seq: int, paths: list[str], *, now: str) -> in
     moved = 0
     for place in paths:
         project, root = _find_unwalled(rows, place, seq, now=now)
-        moved += sum(workspaces.join(rows, seq, member) for member in (project, *workspaces.projects_below(rows, root)))
+        moved += sum(
+            workspaces.join(rows, seq, member) for member in (project, *workspaces.list_projects_below(rows, root))
+        )
     return moved
 
 

@@ -100,7 +100,7 @@ def _show_ledger(ctx: ToolContext, rows: Rows, days: int = 7, asking: str = "") 
             project=_project_name(rows, spent.project_seq, seen),
             price=spent.tokens_in / 1e6 * settings.curator_price_in + spent.tokens_out / 1e6 * settings.curator_price_out,
         )
-        for spent in ledger.spending_by_day(rows, since=since)
+        for spent in ledger.list_spending_by_day(rows, since=since)
     ]  # fmt: skip
     has_price = settings.curator_price_in > 0 or settings.curator_price_out > 0
     return {

@@ -54,7 +54,7 @@ def _list_receipts(
         if ident is not None
         else []
     )
-    week = receipts.usage_since(rows, ctx.before(WEEK_S), projects=places)
+    week = receipts.sum_usage_since(rows, ctx.before(WEEK_S), projects=places)
     shown: list[Json] = []
     for listed in listed_receipts:
         row = as_json(listed.receipt, RECEIPT_FIELDS, items=listed.items, judged=listed.judged, used=listed.used)
@@ -69,7 +69,7 @@ def _find_session_id(rows: Rows, typed: str) -> str | None:
     """The id of the typed session: "" for any session, None for one that was shown nothing."""
     if not typed:
         return ""
-    matches = _prefer_exact(receipts.sessions_like(rows, typed), typed, str)
+    matches = _prefer_exact(receipts.find_sessions_by_prefix(rows, typed), typed, str)
     return matches[0] if matches else None
 
 
@@ -104,7 +104,7 @@ def _match_turns(rows: Rows, ident: str) -> list[tuple[int, str]]:
 
 
 def _match_receipts(rows: Rows, ident: str) -> list[Receipt]:
-    return _prefer_exact(receipts.by_prefix(rows, ident), ident, lambda receipt: receipt.id) if ident else []
+    return _prefer_exact(receipts.find_by_prefix(rows, ident), ident, lambda receipt: receipt.id) if ident else []
 
 
 def _is_in(project_seq: int, places: Places) -> bool:
@@ -150,7 +150,7 @@ def _find_marks(rows: Rows, receipt: Receipt) -> dict[str, tuple[str, ...]]:
 
 
 def _receipt_json(rows: Rows, receipt: Receipt, visible: Places, *, marks: dict[str, tuple[str, ...]]) -> Json:
-    question = receipts.answered_prompt(rows, receipt) if receipt.event == "prompt" else None
+    question = receipts.find_answered_prompt(rows, receipt) if receipt.event == "prompt" else None
     prompt, project_seq = question or ("", 0)
     return as_json(
         receipt, RECEIPT_FIELDS,
@@ -195,7 +195,7 @@ def _other_item_json(rows: Rows, ident: str, visible: Places) -> Json:
         text = f"{error.command}: {error.message}"
         return as_json(error, "state text times said_at=last_at", state="error", text=text)
     turn, _, start = ident.partition("#")
-    quote = turns.quote_of(rows, _find_turn_uuid(rows, turn))
+    quote = turns.find_quote(rows, _find_turn_uuid(rows, turn))
     if quote is None:
         return {"state": "gone", "text": ""}
     if not _is_in(quote.project_seq, visible):
@@ -263,10 +263,10 @@ def _select_receipts(rows: Rows, ident: str, session: str, places: Places, askin
         return _Selection(matches, is_by_receipt=True)
     if ident and ids_like(rows, "memories", ident):
         memory_id = find_memory(rows, ident, asking).id
-        return _Selection(receipts.injections_of(rows, memory_id, limit=limit)[0], memory_id)
+        return _Selection(receipts.list_injections_of(rows, memory_id, limit=limit)[0], memory_id)
     typed = session or ident
-    session_id = _find_session_id(rows, typed) if typed else receipts.last_session(rows, places)
-    return _Selection(receipts.of_session(rows, session_id, limit=limit) if session_id else [])
+    session_id = _find_session_id(rows, typed) if typed else receipts.find_last_session(rows, places)
+    return _Selection(receipts.list_of_session(rows, session_id, limit=limit) if session_id else [])
 
 
 def _no_injection_error(rows: Rows, typed: str, asking: str, *, is_session: bool) -> BadInput:

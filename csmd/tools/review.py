@@ -182,12 +182,12 @@ def _undo_answer(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") 
     seen = visibility.find_visible_places(rows, asking=asking)
 
     key = ctx.store.hash_key
-    chosen = journal.last_answer(rows, projects=seen, item_id=id_)
+    chosen = journal.find_last_answer(rows, projects=seen, item_id=id_)
     if chosen is None:
         raise CsmdError("there is nothing to undo", hint="`csmd show ID` lists the changes of a memory")
 
     def take_back(writing: Rows, ident: str) -> tuple[ChangeSet, str]:
-        answer = journal.last_answer(writing, projects=None, item_id=ident)
+        answer = journal.find_last_answer(writing, projects=None, item_id=ident)
         if answer is None:
             raise CsmdError(f"{ident} was purged since", hint="`csmd review` shows what waits")
         if answer.kind == journal.DONE:

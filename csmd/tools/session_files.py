@@ -101,7 +101,7 @@ def _check_messages(loaded: Loaded, names: Sequence[str], ident: str) -> None:
 def _find_file(ctx: ToolContext, rows: Rows, ident: str, asking: str) -> Path | None:
     """The session's file, None for none; BadInput if it is behind another wall than the caller."""
     files.check_session_id(ident)
-    path = files.session_file(ctx.config.paths.sessions, ident)
+    path = files.find_session_file(ctx.config.paths.sessions, ident)
     session = sessions.by_id(rows, ident)  # the directory named in the file may be purged
     walled = (
         projects.everywhere_of(rows, session.project_seq)
@@ -128,13 +128,13 @@ def _choose_path(ctx: ToolContext, rows: Rows, ident: str, project: str, asking:
 
 def _read_cwd(ctx: ToolContext, ident: str) -> str:
     """The project in which a session began; "/" if unknown."""
-    path = files.session_file(ctx.config.paths.sessions, ident)
-    return (path and csmd_sessions.find_start_directory(files.session_lines(path), session=ident)) or "/"
+    path = files.find_session_file(ctx.config.paths.sessions, ident)
+    return (path and csmd_sessions.find_start_directory(files.read_session_lines(path), session=ident)) or "/"
 
 
 def _load_session(ctx: ToolContext, rows: Rows, ident: str, asking: str, *, texts: bool = False) -> Loaded:
     path = _find_file(ctx, rows, ident, asking)
-    lines = files.session_lines(path) if path else ()
+    lines = files.read_session_lines(path) if path else ()
     return csmd_sessions.load_session(lines, session=ident, key=ctx.store.hash_key, texts=texts)
 
 

@@ -56,7 +56,9 @@ def _session_json(rows: Rows, session: Session) -> Json:
 
 def _find_first_goal(rows: Rows, session: Session) -> str:
     """The first prompt that says what a session is about, shortened; "" if none does or all are pasted."""
-    prompts = session_contents.first_prompts(rows, session.seq, limit=FIRST_PROMPTS, characters=MAX_PROMPT_CHARACTERS)
+    prompts = session_contents.read_first_prompts(
+        rows, session.seq, limit=FIRST_PROMPTS, characters=MAX_PROMPT_CHARACTERS
+    )
     return display.cut(work.find_goal([prompt for prompt in prompts if prompt != PURGED]), MAX_TITLE_CHARACTERS)
 
 
@@ -76,7 +78,7 @@ def _show_session(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> J
     session = find_session(rows, id_, asking)
     seen = visibility.find_visible_places(rows, asking=asking)  # the session may have been behind a wall for a while
     statements = session_contents.read_statements(rows, session.seq, projects=seen)
-    memories_of_session = session_contents.session_memories(rows, session.id, projects=seen)
+    memories_of_session = session_contents.list_session_memories(rows, session.id, projects=seen)
     versions = digests.of_session(rows, session.seq)
     return {
         **_session_json(rows, session),
@@ -95,18 +97,18 @@ def _show_session(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> J
         "memories": [dict(zip(("id", "text", "role"), row, strict=True)) for row in memories_of_session],
         "injections": [
             dict(zip(("id", "event", "at", "tokens", "items"), row, strict=True))
-            for row in session_contents.injections_into(rows, session.id)
+            for row in session_contents.list_injections_into(rows, session.id)
         ],
     }
 
 
 def _usage_json(rows: Rows, session: Session) -> Json:
     """Tokens of a session by its transcript, each message once; sub-agents and csmd's share apart."""
-    times, tokens = token_usage.tokens_injected(rows, session.id)
+    times, tokens = token_usage.sum_tokens_injected(rows, session.id)
     return {
-        **asdict(token_usage.usage_of(rows, session.seq)),
+        **asdict(token_usage.sum_usage(rows, session.seq)),
         "context": session.context,
-        "agents": asdict(token_usage.usage_of_agents(rows, session.id)),
+        "agents": asdict(token_usage.sum_usage_of_agents(rows, session.id)),
         "csmd": {"injections": times, "tokens": tokens},
     }
 
@@ -193,7 +195,7 @@ def _show_turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json
         raise NotFound(
             f"there is no memory and no turn {id_!r}", hint="`csmd memories` and `csmd search` show their ids"
         )
-    memories_of_turn = memories.by_seqs(rows, search.memories_of_turn(rows, turn.uuid)).values()
+    memories_of_turn = memories.by_seqs(rows, search.list_memories_of_turn(rows, turn.uuid)).values()
     left_out = sum(part.dropped for part in turns.find_cut(rows, [turn.seq]))
     return as_json(
         turn, "id=uuid kind at text session_id project", dropped_bytes=left_out,

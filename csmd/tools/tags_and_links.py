@@ -109,7 +109,8 @@ def _link_memories(
         refuse_purged(tombstones.purged_marks(writing, ctx.store.hash_key), relationship.replace("_", " "), "name")
         ends = (origin.id, target.id, relationship)
         is_linked = any(
-            (link.from_id, link.to_id, link.relationship) == ends for link in memory_links.links_of(writing, origin.id)
+            (link.from_id, link.to_id, link.relationship) == ends
+            for link in memory_links.list_links(writing, origin.id)
         )
         if (is_linked or undo) and not by_person:
             raise CsmdError("only a person at a terminal can change an existing link", hint="leave it as it is")

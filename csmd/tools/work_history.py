@@ -76,7 +76,7 @@ def _links_json(rows: Rows, session_seq: int, ident: str, seen: list[int] | None
             "kind": link.kind, "rule": link.rule, "reason": session_links.describe_link(link.rule, link.about),
             "weight": link.weight, "at": link.at, "evidence": list(link.evidence),
         }
-        for link in session_link_rows.links_of_session(rows, session_seq, projects=seen)[:MAX_LINKS]
+        for link in session_link_rows.list_links_of_session(rows, session_seq, projects=seen)[:MAX_LINKS]
     ]  # fmt: skip
 
 
@@ -122,12 +122,12 @@ def _view_self_model(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
         "continuity": [
             span._asdict() | {"type": "self_continuity"} for span in sessions.list_version_spans(rows, projects=seen)
         ],
-        "links": session_link_rows.link_counts(rows, projects=seen),
+        "links": session_link_rows.count_links(rows, projects=seen),
     }
 
 
 def _living_state_json(ctx: ToolContext, lines: list[Line]) -> Json:
-    preview = advisory.render_advisory(advisory.advisory_blocks(lines), max_tokens=advisory.MAX_TOKENS)
+    preview = advisory.render_advisory(advisory.make_blocks(lines), max_tokens=advisory.MAX_TOKENS)
     return {
         "note": advisory.LABEL,
         "enabled": ctx.config.settings.stages_advisory,

@@ -113,7 +113,7 @@ def bare(rows: Rows, one: Question, places: Sequence[int] | None, model: int) ->
     terms, most = search_terms.question_terms(one.text)[: hybrid_search.MAX_TERMS], hybrid_search.POOL_ROWS
     for kind in ("passage", "memory"):
         fulltext.text_hits(rows, kind, terms, projects=places, limit=most)
-        vectors.vector_hits(rows, kind, model, one.vector, projects=places, limit=most)
+        vectors.find_vector_hits(rows, kind, model, one.vector, projects=places, limit=most)
 
 
 def all_words(rows: Rows, one: Question, places: Sequence[int]) -> None:
@@ -201,7 +201,7 @@ def overlap(rows: Rows, words: Words, count: int, model: int) -> tuple[float, fl
         def nearest(one: Question = one) -> list[int]:
             return [
                 int(row[0])
-                for row in vectors.vector_hits(rows, "passage", model, one.vector, projects=places, limit=200)
+                for row in vectors.find_vector_hits(rows, "passage", model, one.vector, projects=places, limit=200)
             ]
 
         quick = signed.time(rows, nearest)

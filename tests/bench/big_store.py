@@ -27,7 +27,7 @@ from csmd.recall.ranking import VECTOR_SCALE
 from csmd.store import cursors, projects, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows, open_rows
-from csmd.store.vectors import vector_table
+from csmd.store.vectors import make_table_name
 from csmd.text import search_terms
 from csmd.text.tokens import STOP_WORDS
 
@@ -286,7 +286,7 @@ def _vectors(filling: Filling, kind: str, table: Sequence[tuple[int, int, int]],
         [{"v": n, "model": model, "kind": kind, "row": seq, "end": size} for n, ((seq, _, size), _) in numbered],
     )
     rows.many(
-        f"insert into {vector_table(kind, model)} (rowid, project_seq, embedding) values (:v, :p, vec_int8(:vector))",
+        f"insert into {make_table_name(kind, model)} (rowid, project_seq, embedding) values (:v, :p, vec_int8(:vector))",
         [{"v": n, "p": project, "vector": vector} for n, ((_, project, _), vector) in numbered],
     )
     signs = np.packbits(np.frombuffer(b"".join(made), dtype=np.int8).reshape(-1, DIM) > 0, axis=1, bitorder="little")

@@ -189,7 +189,7 @@ def test_what_an_import_of_another_tree_brings_is_judged_by_its_times_too(world:
     world.path = copy
     world.tail()
     assert world.said() == [f"bird {n} sings" for n in (0, 1, 4, 5)]
-    assert world.store.read(activity.counters)["paused turns"] == 2
+    assert world.store.read(activity.read_counters)["paused turns"] == 2
 
 
 def turn(when: str) -> Turn:

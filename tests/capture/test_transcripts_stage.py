@@ -65,7 +65,7 @@ class Place:
         return [uuid for (uuid,) in self.rows("select uuid from turns order by seq")]
 
     def state(self, path: Path | None = None) -> cursors.FileState | None:
-        return self.store.read(lambda rows: cursors.file_state(rows, str(path or self.path)))
+        return self.store.read(lambda rows: cursors.find_file_state(rows, str(path or self.path)))
 
     def notes(self) -> list[dict[str, Any]]:
         return [json.loads(path.read_bytes()) for path in sorted(self.quarantine.glob("*"))]

@@ -69,7 +69,7 @@ def sqlite(tmp_path: Path) -> Iterator[Backend]:
 
     def vector_hits(vector: bytes, *, limit: int) -> list[Any]:
         nearest = {}
-        for hit in vectors.vector_hits(rows, "memory", model, vector, projects=None, limit=4 * limit):
+        for hit in vectors.find_vector_hits(rows, "memory", model, vector, projects=None, limit=4 * limit):
             nearest.setdefault(hit[0], tuple(hit))
         return list(nearest.values())[:limit]
 
@@ -156,7 +156,7 @@ def test_memories_are_listed_by_page_gate_and_state(backend: Backend) -> None:
     assert memories.list_page(rows, projects=None, **{**query, "gate": "promissory", "offset": 0})[1] == 1
     assert memories.list_page(rows, projects=[shop], **{**query, "state": "active"})[1] == 4
     assert [memory.id for memory in memories.list_memories(rows, projects=[shop], limit=2)] == ["m0004", "m0003"]
-    assert [memory.id for memory in memories.memories_replaced_by(rows, ["m0004"])["m0004"]] == ["m0000"]
+    assert [memory.id for memory in memories.map_replaced_memories(rows, ["m0004"])["m0004"]] == ["m0000"]
 
 
 def test_what_is_deleted_takes_all_with_it_that_hangs_on_it(backend: Backend) -> None:
@@ -169,7 +169,7 @@ def test_what_is_deleted_takes_all_with_it_that_hangs_on_it(backend: Backend) ->
     assert memories.by_id(rows, "m0001") is None
     assert backend.text_hits(["8080"], projects=None, limit=5) == []
     assert backend.vector_hits(bytes([1, 2, 3, 4]), limit=5) == []
-    assert topics.list_members(rows, "ports", None) == {} and memory_links.links_of(rows, "m0002") == []
+    assert topics.list_members(rows, "ports", None) == {} and memory_links.list_links(rows, "m0002") == []
     assert memories.by_seqs(rows, [gone.seq, stays.seq]).keys() == {stays.seq}
 
 
@@ -210,12 +210,12 @@ def test_a_link_is_an_edge_with_a_weight_from_both_of_its_ends(backend: Backend)
         memory_links.add_link(
             rows, Link(from_id="m0001", to_id="m0002", relationship="refines", weight=weight), now=NOW
         )
-    assert memory_links.links_of(rows, "m0002") == [
+    assert memory_links.list_links(rows, "m0002") == [
         Link(from_id="m0001", to_id="m0002", relationship="refines", weight=0.75)
     ]
     assert memory_links.list_edges(rows, [two.seq], projects=None) == [(two.seq, first.seq, "refines", 0.75, False)]
     memory_links.add_link(rows, Link(from_id="m0001", to_id="m9999", relationship="refines", weight=1.0), now=NOW)
-    assert len(memory_links.links_of(rows, "m0001")) == 1, "there is no such memory"
+    assert len(memory_links.list_links(rows, "m0001")) == 1, "there is no such memory"
     assert memory_links.remove_link(rows, first.seq, two.seq, "refines") and not memory_links.remove_link(
         rows, first.seq, two.seq, "refines"
     )
@@ -230,15 +230,15 @@ def test_a_merge_brings_the_sources_and_is_undone(backend: Backend) -> None:
     aside, kept = memories.by_id(rows, "m0001"), memories.by_id(rows, "m0002")
     assert aside is not None and kept is not None
     assert (aside.tier, aside.superseded_by, kept.times, kept.confidence) == ("archive", "m0002", 2, 0.8)
-    assert belief_changes.is_merged(rows, aside) and belief_changes.surviving_memory(rows, aside).id == "m0002"
-    done, took_in = belief_changes.last_merge(rows, "m0001") or (None, None)
+    assert belief_changes.is_merged(rows, aside) and belief_changes.find_surviving_memory(rows, aside).id == "m0002"
+    done, took_in = belief_changes.find_last_merge(rows, "m0001") or (None, None)
     assert done is not None and took_in is not None and done.reason == "they say the same"
     belief_changes.undo_merge(
         rows, replace(aside, tier="daily", superseded_by=""), replace(kept, confidence=0.75), took_in, done, now=LATER
     )
     back = memories.by_id(rows, "m0002")
     assert back is not None and (back.times, back.confidence) == (1, 0.75)
-    assert not belief_changes.is_merged(rows, aside) and belief_changes.last_merge(rows, "m0001") is None
+    assert not belief_changes.is_merged(rows, aside) and belief_changes.find_last_merge(rows, "m0001") is None
 
 
 def test_the_chunks_of_a_long_memory_are_one_hit_by_the_nearest(backend: Backend) -> None:

@@ -121,7 +121,7 @@ def memory(ident: str, text: str, *, uuid: str = "l1", project: int = 0, **more:
 
 def said_in(rows: Rows, session: str) -> list[str]:
     sessions = {behind.session_id: behind.session_seq for behind in cursors.sessions_behind(rows, "nobody's")}
-    return [turn.uuid for turn in turns.stream_turns(rows, sessions[session], after=0)]
+    return [turn.uuid for turn in turns.read_stream_turns(rows, sessions[session], after=0)]
 
 
 # --- writing and reading ---------------------------------------------------------------------------------------------
@@ -131,9 +131,9 @@ def test_what_was_acknowledged_is_there_for_everybody_and_after_opening_again(
     store: Store, reopened: Callable[[], Store]
 ) -> None:
     store.write(lambda rows: activity.increment_counters(rows, [("a", 1)]))
-    assert store.read(activity.counters, lane="hook") == {"a": 1}
+    assert store.read(activity.read_counters, lane="hook") == {"a": 1}
     other = reopened()
-    assert other.read(activity.counters) == {"a": 1}
+    assert other.read(activity.read_counters) == {"a": 1}
     assert other.hash_key == store.hash_key
 
 
@@ -157,7 +157,7 @@ def test_a_write_that_fails_leaves_nothing_and_harms_nobody(store: Store) -> Non
     with pytest.raises(ValueError, match="in the middle"):
         futures[1].result(PATIENCE_S)
     futures[2].result(PATIENCE_S)
-    assert store.read(activity.counters) == {"a": 2}
+    assert store.read(activity.read_counters) == {"a": 2}
 
 
 def test_a_statement_that_the_backend_refuses_is_a_store_error(store: Store) -> None:
@@ -173,7 +173,7 @@ def test_many_threads_lose_no_increment(store: Store) -> None:
             pool.submit(store.write, lambda rows: activity.increment_counters(rows, [("a", 1)])) for _ in range(80)
         ]:
             done.result(PATIENCE_S)
-    assert store.read(activity.counters) == {"a": 80}
+    assert store.read(activity.read_counters) == {"a": 80}
 
 
 def test_a_reader_cannot_write(store: Store) -> None:
@@ -184,12 +184,12 @@ def test_a_reader_cannot_write(store: Store) -> None:
 
 def test_a_read_sees_one_moment_and_the_next_read_the_next(store: Store) -> None:
     def look(rows: Rows) -> list[dict[str, int]]:
-        first = activity.counters(rows)
+        first = activity.read_counters(rows)
         store.write(lambda writing: activity.increment_counters(writing, [("a", 1)]))
-        return [first, activity.counters(rows)]
+        return [first, activity.read_counters(rows)]
 
     assert store.read(look) == [{}, {}]
-    assert store.read(activity.counters) == {"a": 1}
+    assert store.read(activity.read_counters) == {"a": 1}
 
 
 def test_a_read_ends_at_its_deadline_and_frees_its_lane(store: Store) -> None:
@@ -198,8 +198,8 @@ def test_a_read_ends_at_its_deadline_and_frees_its_lane(store: Store) -> None:
         with pytest.raises(DeadlineExceeded):
             store.read(lambda rows: rows.all(endless), lane=lane, deadline_s=0.05)
         with pytest.raises(DeadlineExceeded):
-            store.read(activity.counters, lane=lane, deadline_s=0.0)
-        assert store.read(activity.counters, lane=lane, deadline_s=PATIENCE_S) == {}
+            store.read(activity.read_counters, lane=lane, deadline_s=0.0)
+        assert store.read(activity.read_counters, lane=lane, deadline_s=PATIENCE_S) == {}
 
 
 def test_a_store_that_is_closed_refuses_and_what_it_took_in_was_performed(opening: Open, tmp_path: Path) -> None:
@@ -209,10 +209,10 @@ def test_a_store_that_is_closed_refuses_and_what_it_took_in_was_performed(openin
     assert all(future.exception(0) is None for future in waiting)
     for refused in (store.write, store.submit, store.read):
         with pytest.raises(Refused):
-            refused(activity.counters)
+            refused(activity.read_counters)
     again = opening(tmp_path)
     assert again.migrated == []
-    assert again.read(activity.counters) == {"a": 50}
+    assert again.read(activity.read_counters) == {"a": 50}
     again.close()
 
 
@@ -258,7 +258,9 @@ def test_a_hooks_turn_without_a_line_is_kept_and_a_double_is_dropped(store: Stor
         say(rows, "l2", "later", second=100)
         return provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=at(200), after=provisional_turns.START, limit=1000)[0],
+            provisional_turns.list_expired_provisional(rows, before=at(200), after=provisional_turns.START, limit=1000)[
+                0
+            ],
         )
 
     assert store.write(story) == (1, 1)
@@ -300,7 +302,7 @@ def test_a_memory_comes_back_whole_changes_and_is_forgotten(store: Store) -> Non
         assert len(fulltext.text_hits(rows, "memory", ["tab"], projects=[0], limit=9)) == 1
         memory_deletion.delete_memory(rows, made)
         assert fulltext.text_hits(rows, "memory", ["tab"], projects=None, limit=9) == []
-        assert memory_links.links_of(rows, "m2") == []
+        assert memory_links.list_links(rows, "m2") == []
         assert memories.insert(rows, memory("m3", "newer"), text_hash="h3") > other
 
     store.write(story)
@@ -341,14 +343,14 @@ def test_vectors_find_the_nearest_passages_of_one_model_and_go_with_their_row(st
         assert vectors.add_vectors(rows, "memory", model, made, reached=keys[-1]) == 3
         assert vectors.add_vectors(rows, "memory", later, made[:1], reached=keys[0]) == 1
         assert (vectors.count_waiting(rows, model), vectors.count_waiting(rows, later)) == (0, 2)
-        near = vectors.vector_hits(rows, "memory", model, bytes([10, 1, 1, 1]), projects=None, limit=2)
+        near = vectors.find_vector_hits(rows, "memory", model, bytes([10, 1, 1, 1]), projects=None, limit=2)
         assert near[0] == (keys[1], 0, 6, 0.0) and len(near) == 2
-        assert near == vectors.vector_hits(rows, "memory", model, bytes([10, 1, 1, 1]), projects=[0], limit=2)
-        assert vectors.vector_hits(rows, "memory", model, bytes(4), projects=[7], limit=2) == []
+        assert near == vectors.find_vector_hits(rows, "memory", model, bytes([10, 1, 1, 1]), projects=[0], limit=2)
+        assert vectors.find_vector_hits(rows, "memory", model, bytes(4), projects=[7], limit=2) == []
         gone = memories.by_seqs(rows, keys)[keys[1]]
         memory_deletion.delete_memory(rows, gone)
         assert keys[1] not in {
-            row[0] for row in vectors.vector_hits(rows, "memory", model, bytes(4), projects=None, limit=9)
+            row[0] for row in vectors.find_vector_hits(rows, "memory", model, bytes(4), projects=None, limit=9)
         }
 
     store.write(story)

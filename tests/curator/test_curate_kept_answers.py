@@ -87,10 +87,10 @@ def test_what_was_answered_before_a_kill_is_believed_by_the_next_dream_which_ask
         child.communicate()
         assert len(server.asked) == 2
     store = Store(database, now=NOW)
-    spent = store.read(lambda rows: ledger.spending_by_day(rows, since=NOW[:10]))
+    spent = store.read(lambda rows: ledger.list_spending_by_day(rows, since=NOW[:10]))
     asked: list[Question] = []
     dream(store, lambda sent: "", asked=asked)
-    assert not asked and store.read(lambda rows: ledger.spending_by_day(rows, since=NOW[:10])) == spent
+    assert not asked and store.read(lambda rows: ledger.list_spending_by_day(rows, since=NOW[:10])) == spent
     assert {NOTE, "Never use an ORM in the reports."} <= all_memories(store).keys()
     assert not kept(store), "it is carried out"
     store.close()

@@ -48,7 +48,7 @@ def test_the_ledger_is_what_the_server_counted(store: Store) -> None:
         with pytest.raises(ProviderFailed):
             ask(store, server)
         assert spent(store) == sum(server.counted)
-    sums = store.read(lambda rows: ledger.spending_by_day(rows, since=TODAY))
+    sums = store.read(lambda rows: ledger.list_spending_by_day(rows, since=TODAY))
     assert {(one.purpose, one.calls, one.failed, one.estimated) for one in sums} == {
         ("sessions", 2, 1, 0),
         ("test", 1, 0, 0),
@@ -185,5 +185,5 @@ def test_a_project_that_is_walled_or_left_out_is_asked_about_only_by_its_name(
         assert not server.asked and not spent(store)
         named = Settings(privacy_exclude=settings.privacy_exclude, curator_projects=(str(folder),))
         spending.ask_within_cap(store, Direct(row(server)), asked, now=NOW, settings=named)
-    (one,) = store.read(lambda rows: ledger.spending_by_day(rows, since=TODAY))
+    (one,) = store.read(lambda rows: ledger.list_spending_by_day(rows, since=TODAY))
     assert store.read(lambda rows: projects.name_of(rows, one.project_seq)) == "shop"

@@ -234,7 +234,7 @@ def test_where_the_hooks_are_gone_one_session_raises_it_and_a_new_install_ends_i
     story.put_hooks(plan.hooks_to_paste(story.machine.home))
     story.installed(0)
     assert story.step() == []
-    assert story.parts.store.read(events.unreported_sessions) == []
+    assert story.parts.store.read(events.list_unreported_sessions) == []
 
 
 def test_where_hooks_are_switched_off_one_session_raises_it(story: Story) -> None:

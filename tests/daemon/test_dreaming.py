@@ -324,7 +324,7 @@ def test_an_undo_that_was_killed_is_finished_at_the_next_start(parts: Any) -> No
             rows, seq, reason="x", path="memory/topics/gull.md", before=None, after="of a dream\n", now=now_iso()
         )
         dreams.set_states(rows, [seq], "undoing", now=now_iso())
-        (file,) = journal.file_history(rows, [seq], "memory/topics/gull.md")
+        (file,) = journal.list_file_history(rows, [seq], "memory/topics/gull.md")
         journal.mark_file(rows, file, kept="", now=now_iso())
 
     parts.store.write(killed)

@@ -78,7 +78,7 @@ def test_with_no_days_and_no_limit_everything_is_kept(parts: Parts) -> None:
 def test_room_is_said_to_be_short_first_then_the_oldest_goes_until_it_is_not(parts: Parts) -> None:
     take_in(parts, *tool_lines(parts.machine, 300))
     before = spoken(parts)
-    used = parts.store.read(lambda rows: text_retention.room_used(rows, limit=0)).used
+    used = parts.store.read(lambda rows: text_retention.measure_room(rows, limit=0)).used
     assert used > 3 * housekeeping.BYTES_PER_MB
     near, below = Settings(storage_max_mb=-(-used // housekeeping.BYTES_PER_MB)), Settings(storage_max_mb=3)
     now = SAID + timedelta(days=1)
@@ -93,7 +93,7 @@ def test_room_is_said_to_be_short_first_then_the_oldest_goes_until_it_is_not(par
     assert "is being dropped" in said(below)
     while housekeeping.drop_expired(parts.store, below, now=now):
         pass
-    room = parts.store.read(lambda rows: text_retention.room_used(rows, limit=3 * housekeeping.BYTES_PER_MB))
+    room = parts.store.read(lambda rows: text_retention.measure_room(rows, limit=3 * housekeeping.BYTES_PER_MB))
     assert not room.is_over and parts.store.read(text_retention.has_output), "no more than need be"
     newest = parts.store.read(lambda rows: rows.value("select text from turns where uuid = 'r299'"))
     oldest = parts.store.read(lambda rows: rows.value("select text from turns where uuid = 'r0'"))
@@ -220,7 +220,7 @@ def test_on_a_disk_without_room_none_is_made_and_status_says_so(parts: Any, monk
 
 
 def test_the_newest_few_are_kept(parts: Any) -> None:
-    folder = backup.backup_folder(parts.store.path)
+    folder = backup.get_backup_directory(parts.store.path)
     folder.mkdir()
     for day in range(10, 20):
         (folder / f"csmd-202601{day}T000000Z.db").touch()

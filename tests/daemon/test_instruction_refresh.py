@@ -27,7 +27,7 @@ TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 def texts(parts: Any, host: str = "claude") -> list[str]:
     def look(rows: Any) -> list[str]:
         seq = projects.seq_of(rows, project_identity.identify_directory(str(parts.machine.project)))
-        return instruction_rows.instruction_texts(rows, [seq], host) if seq else []
+        return instruction_rows.list_instruction_texts(rows, [seq], host) if seq else []
 
     return parts.store.read(look)
 

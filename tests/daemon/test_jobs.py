@@ -119,7 +119,7 @@ def test_an_incomplete_line_is_read_when_it_is_complete(parts: Any) -> None:
     machine.transcript(whole[40:] + "\n")
     parts.background.hint(str(path))
     settle(parts)
-    assert (known(parts)["turns"], parts.store.read(activity.counters).get("bad lines", 0)) == (1, 0)
+    assert (known(parts)["turns"], parts.store.read(activity.read_counters).get("bad lines", 0)) == (1, 0)
 
 
 def half_a_line(machine: Machine) -> Path:
@@ -205,10 +205,10 @@ def test_a_sweep_checks_a_few_of_many_provisional_turns_and_reaches_all_over_tim
     settle(parts)
     assert known(parts)["provisional"] == 7
     asked: list[int] = []
-    over = provisional_turns.expired_provisional
+    over = provisional_turns.list_expired_provisional
     monkeypatch.setattr(
         provisional_turns,
-        "expired_provisional",
+        "list_expired_provisional",
         lambda rows, **given: asked.append(given["most"]) or over(rows, **given),
     )
     machine.transcript({**machine.line("user", "Later."), "timestamp": ago(0)})
@@ -551,7 +551,7 @@ def test_an_event_that_meets_a_fault_of_ours_is_left_in_the_spool(parts: Any, mo
         settle(parts)
     assert [path.name for path in machine.spooled()] == ["a1.event"]
     assert parts.background.context.trouble == {"spooled event a1.event": "MemoryError"}
-    assert not machine.paths.quarantine.exists() and parts.store.read(activity.counters) == {}
+    assert not machine.paths.quarantine.exists() and parts.store.read(activity.read_counters) == {}
     parts.background.context.unremovable.clear()  # as in the next daemon
     settle(parts)
     assert (machine.spooled(), known(parts)["events"], parts.background.context.trouble) == ([], 1, {})
@@ -562,7 +562,7 @@ def test_a_spooled_event_of_a_host_nobody_understands_is_dropped_and_counted(par
     path.write_bytes(b'csmd-spool 1 a1 heron Stop 1760000000000000000\n{"session_id":"s"}')
     settle(parts)
     assert (path.exists(), known(parts)["events"]) == (False, 0)
-    assert parts.store.read(activity.counters) == {"unknown hosts": 1}
+    assert parts.store.read(activity.read_counters) == {"unknown hosts": 1}
 
 
 def test_only_the_latest_jobs_are_remembered_and_a_waiting_one_always(parts: Any) -> None:

@@ -569,7 +569,7 @@ def test_a_large_payload_is_decoded_beside_and_the_small_ones_are_served_meanwhi
             assert waiting.poll(30_000)
             assert waiting.recv_multipart() == [b"ok", b""]
     assert parts.store.read(lambda rows: rows.value("select count(*) from events where id = 'large'")) == 1
-    assert parts.store.read(activity.counters)["bad events"] == 1
+    assert parts.store.read(activity.read_counters)["bad events"] == 1
 
 
 @pytest.mark.invariant("A slow disk or a dead mount holds up neither the socket nor the writer")
@@ -613,7 +613,7 @@ def test_a_directory_that_does_not_answer_holds_up_neither_the_socket_nor_the_wr
 def test_the_event_of_a_host_nobody_understands_is_acknowledged_dropped_and_counted(parts: Any) -> None:
     server: Server = parts.serve()
     assert ask(server.path, changed(4, b"heron")) == [b"ok", b""]
-    assert parts.store.read(activity.counters) == {"unknown hosts": 1}
+    assert parts.store.read(activity.read_counters) == {"unknown hosts": 1}
     assert parts.store.read(activity.counts)["events"] == 0
 
 

@@ -620,7 +620,7 @@ def test_what_an_assistant_repeats_in_a_session_after_the_forgetting_is_told_on_
         found = []
         for place in (beta, alpha):
             tombstones.forget(rows, said, correction=False, by="user", key=store.hash_key, now=LATER, scope=place)
-            found.append(stored_days.session_forgets(rows, "s9", key=store.hash_key)(said))
+            found.append(stored_days.make_forgotten_test(rows, "s9", key=store.hash_key)(said))
         return found
 
     assert store.write(story) == [False, True]

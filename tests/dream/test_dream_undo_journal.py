@@ -108,8 +108,8 @@ def test_only_peoples_own_sessions_are_new_ones(store: Store) -> None:
             )  # fmt: skip
 
     store.write(write)
-    assert store.read(lambda rows: dreams.sessions_since(rows, "")) == 2
-    assert store.read(lambda rows: dreams.sessions_since(rows, LATER)) == 1
+    assert store.read(lambda rows: dreams.count_sessions_since(rows, "")) == 2
+    assert store.read(lambda rows: dreams.count_sessions_since(rows, LATER)) == 1
 
 
 def test_an_action_that_changes_nothing_is_none_and_one_that_fails_leaves_nothing(store: Store) -> None:

@@ -399,15 +399,15 @@ def test_pages_are_planned_anew_by_whatever_they_are_made_of(home: Home) -> None
         ("update projects set workspace_seq = 9 where seq = :seq", {"seq": project}),
         ("insert into symptoms (memory_seq, uuid, at, text) values (:seq, 'u9', :now, 'it fails')", {"seq": gotcha.seq, "now": NOW}),
     ]  # fmt: skip
-    seen = [home.store.read(stored_pages.content_stamp)]
+    seen = [home.store.read(stored_pages.read_content_stamp)]
     for said, values in changes:
         home.store.write(lambda rows, said=said, values=values: rows.run(said, **values))
-        seen.append(home.store.read(stored_pages.content_stamp))
+        seen.append(home.store.read(stored_pages.read_content_stamp))
     for weight in (1.0, 0.0):
         home.store.write(
             lambda rows, weight=weight: topics.tag_memory(rows, gotcha.seq, "x", by=topics.PERSON, weight=weight)
         )
-        seen.append(home.store.read(stored_pages.content_stamp))
+        seen.append(home.store.read(stored_pages.read_content_stamp))
     assert len(set(map(repr, seen))) == len(seen)
 
 
@@ -452,7 +452,7 @@ def test_a_new_wording_is_an_answer_that_can_be_taken_back(home: Home) -> None:
     old = home.saying("Postgres")
     home.change(page_of(home), "We use Postgres", "We use Redis")
     home.read()
-    last = home.store.read(lambda rows: journal.last_answer(rows, projects=None))
+    last = home.store.read(lambda rows: journal.find_last_answer(rows, projects=None))
     assert last is not None and last.kind == "edit"
     home.store.write(lambda rows: undo_answer(rows, last, now=LAST, key=home.store.hash_key))
     assert home.saying("Postgres").id == old.id
@@ -730,7 +730,7 @@ def test_what_is_forgotten_in_a_project_takes_no_line_without_an_id_from_another
     page_files.remove_forgotten_lines(home.store, home.directory)
     kept = dict(home.store.read(lambda rows: rows.all("select path, after from changed_files")))
     back = {
-        name: home.store.read(partial(stored_pages.without_forgotten, page=said, path=f"memory/{name}", key=key))[0]
+        name: home.store.read(partial(stored_pages.remove_forgotten, page=said, path=f"memory/{name}", key=key))[0]
         for name, said in stands.items()
     }
     for told in (home.text(path), kept[f"memory/{path}"], back[path]):

@@ -131,7 +131,7 @@ def test_a_merge_is_journalled_and_what_was_merged_is_found_still(store: Store) 
     one, other = doubled(store)
     assert dream(store, now=NOW) == 1
     assert (memory_of(store, other).tier, memory_of(store, other).superseded_by) == ("archive", one)
-    changes = store.read(lambda rows: belief_changes.changes_of(rows, other))
+    changes = store.read(lambda rows: belief_changes.list_changes(rows, other))
     assert [(row.change, row.by) for row in changes] == [("merge", "dream")]
     items = store.read(lambda rows: rows.all("select item from changed_rows order by item"))
     assert {str(item) for (item,) in items} >= {one, other}
@@ -148,7 +148,7 @@ def test_what_was_merged_holds_and_is_found_by_words_that_only_it_has(store: Sto
     uuids = [source.uuid for source in memory_of(store, merged).provenance]
     assert {source.uuid for source in memory_of(store, stays).provenance} >= set(uuids)
     places = [memory_of(store, merged).project_seq]
-    assert store.read(lambda rows: belief_changes.superseded_memories(rows, places, limit=9)) == []
+    assert store.read(lambda rows: belief_changes.list_superseded_seqs(rows, places, limit=9)) == []
 
 
 def test_what_moved_since_it_was_planned_is_planned_anew_and_what_was_forgotten_is_left(store: Store) -> None:
@@ -397,7 +397,7 @@ def test_the_pairs_that_are_near_are_those_that_comparing_all_vectors_finds(stor
     every = sorted(stored)
     found = run_to_end(stage.compare_vectors(store.read, every, every))
     assert (
-        found == expected == store.read(lambda rows: near_memories.near_pairs(rows, place.seq, every))
+        found == expected == store.read(lambda rows: near_memories.find_near_pairs(rows, place.seq, every))
         and len(found) > 20
     )
     assert run_to_end(stage.compare_vectors(store.read, every[:1], every)) <= found
@@ -460,9 +460,9 @@ def test_a_scope_is_compared_again_where_vectors_came_while_it_was_compared(
 
     monkeypatch.setattr(stage, "carry_out", moved_meanwhile)
     assert dream(store, now=NOW) == 0
-    assert store.read(lambda rows: dream_scopes.compared_digest(rows, place)) == ""
+    assert store.read(lambda rows: dream_scopes.read_compared_digest(rows, place)) == ""
     assert dream(store, now=NOW) == 0
-    assert store.read(lambda rows: dream_scopes.compared_digest(rows, place)) != ""
+    assert store.read(lambda rows: dream_scopes.read_compared_digest(rows, place)) != ""
 
 
 def test_a_scope_is_compared_again_by_other_rules(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -471,7 +471,7 @@ def test_a_scope_is_compared_again_by_other_rules(store: Store, monkeypatch: pyt
 
     def dreamt() -> str:
         assert dream(store, now=NOW) == 0
-        return store.read(lambda rows: dream_scopes.compared_digest(rows, place))
+        return store.read(lambda rows: dream_scopes.read_compared_digest(rows, place))
 
     before = dreamt()
     assert dreamt() == before
@@ -489,9 +489,9 @@ def test_a_scope_is_compared_again_after(store: Store, act_on: Callable[[Rows], 
     say(store, SAID[13], day=1)
     place = store.read(look_in)
     assert dream(store, now=NOW) == 0
-    assert len(store.read(lambda rows: dream_scopes.compared_digest(rows, place))) == 64
+    assert len(store.read(lambda rows: dream_scopes.read_compared_digest(rows, place))) == 64
     store.write(act_on)
-    assert store.read(lambda rows: dream_scopes.compared_digest(rows, place)) == ""
+    assert store.read(lambda rows: dream_scopes.read_compared_digest(rows, place)) == ""
 
 
 def test_what_superseded_a_memory_and_goes_brings_it_back_out_of_the_archive(store: Store) -> None:
@@ -582,7 +582,7 @@ def test_four_hundred_dreams_lose_nothing_that_a_user_stated_for_good(store: Sto
 
     store.write(dreamt)
     for ident, text in said.items():
-        stands = store.read(lambda rows, ident=ident: belief_changes.surviving_memory(rows, _of(rows, ident)))  # type: ignore[misc]
+        stands = store.read(lambda rows, ident=ident: belief_changes.find_surviving_memory(rows, _of(rows, ident)))  # type: ignore[misc]
         assert (stands.tier, stands.superseded_by, stands.authority) == ("durable", "", "user")
         assert stands.id in found(store, text)
     kinds = dict(store.read(lambda rows: rows.all("select kind, count(*) from change_sets group by kind")))

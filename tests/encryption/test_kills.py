@@ -61,7 +61,7 @@ def plain(machine: Machine) -> Path:
     with hold_instance_lock(config.paths):
         store = Store(config.paths.database, now="2026-05-04T00:00:00Z")
         store.write(lambda rows: rows.insert("meta", key="planted", value=PLANTED))
-        backup.make_backup(store.path, backup.backup_path(store.path, now="2026-05-04T00:00:00Z"))
+        backup.make_backup(store.path, backup.make_backup_path(store.path, now="2026-05-04T00:00:00Z"))
         store.close()
     (machine.root / "key").write_text(keys.format_key(KEY))
     return shutil.copytree(machine.home, machine.root / "plain")

@@ -111,7 +111,9 @@ def steps_of_a_sweep(path: Path, turns: int) -> int:
         rows.connection.set_progress_handler(count, 12)
         provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before="2027", after=provisional_turns.START, limit=1000)[0],
+            provisional_turns.list_expired_provisional(rows, before="2027", after=provisional_turns.START, limit=1000)[
+                0
+            ],
         )
         rows.connection.set_progress_handler(None)
 

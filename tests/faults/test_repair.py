@@ -127,7 +127,7 @@ def used() -> Iterator[Used]:
     passages = [(seq, project, 0, 9, seq.to_bytes(4, "big")) for seq, project, _ in waiting]
     store.write(lambda rows: vectors.add_vectors(rows, "passage", model, passages, reached=waiting[-1][0]))
     backup.make_backup(
-        machine.paths.database, backup.backup_path(machine.paths.database, now="2026-01-02T03:04:05.000Z")
+        machine.paths.database, backup.make_backup_path(machine.paths.database, now="2026-01-02T03:04:05.000Z")
     )
     made.backed_up = store.read(everything)
 
@@ -177,7 +177,7 @@ def root_of(table: str) -> Damage:
 
 
 def a_page_of_the_schema(database: Path, chance: random.Random) -> None:
-    pages = sorted(recovery.schema_pages(database))
+    pages = sorted(recovery.read_schema_pages(database))
     assert pages, "the schema takes more than the first page"
     overwrite(database, (chance.choice(pages) - 1) * PAGE, chance.randbytes(PAGE))
 
@@ -770,11 +770,12 @@ def test_what_names_a_row_that_is_lost_does_not_lead_into_nothing(anew: Store, t
         inside = projects.everywhere_of(rows, int(rows.value("select seq from projects where key = 'walled'")))
         assert inside == 79 and rows.value("select kind from projects where seq = 79") == "workspace"
         outside = {
-            memory.id for memory in memories.list_memories(rows, projects=projects.visible_projects(rows, inside=0))
+            memory.id
+            for memory in memories.list_memories(rows, projects=projects.list_visible_projects(rows, inside=0))
         }
         behind = {
             memory.id
-            for memory in memories.list_memories(rows, projects=projects.visible_projects(rows, inside=inside))
+            for memory in memories.list_memories(rows, projects=projects.list_visible_projects(rows, inside=inside))
         }
         assert (outside, behind) == ({"m1", "m3"}, {"m1", "m2", "m3"})
 

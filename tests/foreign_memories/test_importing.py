@@ -130,7 +130,7 @@ def test_what_another_program_wrote_comes_in_once_and_nobody_is_told_it(
     reasons = [
         change.reason
         for memory in made
-        for change in store.read(lambda rows, ident=memory.id: belief_changes.changes_of(rows, ident))  # type: ignore[misc]
+        for change in store.read(lambda rows, ident=memory.id: belief_changes.list_changes(rows, ident))  # type: ignore[misc]
     ]
     assert len(reasons) == total and all(reason.startswith(f"imported from {program}: ") for reason in reasons)
     assert all(str(path) in reason for reason in reasons)

@@ -212,7 +212,9 @@ def test_any_sequence_of_writes_and_kills_loads_to_the_model(operations: list[tu
                 model.texts[uuid] = json.loads(written).get("content") or csmd_sessions.read_entry_text(
                     json.loads(written)
                 )
-        found = csmd_sessions.load_session(files.session_lines(path) if path.exists() else [], session="s", key=KEY)
+        found = csmd_sessions.load_session(
+            files.read_session_lines(path) if path.exists() else [], session="s", key=KEY
+        )
         assert [(message.uuid, message.text) for message in found.messages] == [
             (n, model.texts[n]) for n in model.order
         ]

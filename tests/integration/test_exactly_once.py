@@ -67,7 +67,7 @@ class Home:
 
     def settle(self) -> None:
         def write(rows: Any) -> None:
-            over, _ = provisional_turns.expired_provisional(
+            over, _ = provisional_turns.list_expired_provisional(
                 rows, before=LATER, after=provisional_turns.START, limit=10_000
             )
             provisional_turns.close_provisional(rows, over)

@@ -137,7 +137,9 @@ def test_a_transcript_that_is_read_again_puts_right_who_spoke_and_status_says_ho
         assert beliefs[words][0] == "user" and beliefs[words][1] != "archive"
     left = {words for (words,) in parts.store.read(lambda rows: rows.all("select text from statements"))}
     assert "We keep all times in UTC" in left and PROMPTS["errand"][1][0] not in left
-    corrected = parts.store.read(lambda rows: speaker_reviews.corrected_speakers(rows, activity.counters(rows)))
+    corrected = parts.store.read(
+        lambda rows: speaker_reviews.count_corrected_speakers(rows, activity.read_counters(rows))
+    )
     assert corrected == {"prompts": 2, "lowered": 1, "archived": 1, "left": 0}
     assert parts.store.read(lambda rows: memory_invariants.find_violations(rows, parts.store.hash_key)) == {}
 

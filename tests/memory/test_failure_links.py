@@ -206,8 +206,8 @@ def test_a_refuted_cause_goes_down_by_as_much_as_the_gravest_word_against_it_and
     for number, text in enumerate(("thanks, commit", "that's not it, `runEnable` and its settings struct are fine")):
         store = Store(tmp_path / f"{number}.db", now=NOW)
         memory = against(store, text)
-        changes = store.read(lambda rows, ident=memory.id: belief_changes.changes_of(rows, ident))
-        marks = store.read(lambda rows, seq=memory.seq: failures.refutations_of(rows, seq))
+        changes = store.read(lambda rows, ident=memory.id: belief_changes.list_changes(rows, ident))
+        marks = store.read(lambda rows, seq=memory.seq: failures.list_refutations(rows, seq))
         outcomes.append((memory.confidence, [change.reason for change in changes], [reason for _, _, reason in marks]))
         store.close()
     before, after = outcomes
@@ -281,7 +281,7 @@ def test_several_words_against_a_cause_count_once_the_gravest(store: Store) -> N
 
 def test_a_refuted_cause_keeps_its_tier_and_its_sureness_is_written_as_others_are(store: Store) -> None:
     memory = against(store, "that's not it, `runEnable` and its settings struct are fine")
-    change = store.read(lambda rows: belief_changes.changes_of(rows, memory.id))[-1]
+    change = store.read(lambda rows: belief_changes.list_changes(rows, memory.id))[-1]
     assert belief_changes.confidence_in_state(change.after) == memory.confidence
     assert store.read(lambda rows: supersession.refresh_thresholds(rows, memory)) == memory
 

@@ -148,7 +148,7 @@ def test_what_recurs_becomes_a_memory_with_its_turns_and_a_reason(store: Store) 
     assert [(source.uuid, source.role) for source in memory.provenance] == [
         ("u0-1", "states"), ("u1-1", "confirms"), ("u2-1", "confirms"), ("u3-1", "confirms"),
     ]  # fmt: skip
-    (change,) = store.read(lambda rows: belief_changes.changes_of(rows, memory.id))
+    (change,) = store.read(lambda rows: belief_changes.list_changes(rows, memory.id))
     assert (change.change, change.by) == ("promoted", "csmd") and "confidence 76 (at least 70)" in change.reason
 
 

@@ -78,7 +78,7 @@ def test_a_restatement_confirms_the_standing_memory_and_leaves_no_second_one(sto
     assert [(source.uuid, source.role) for source in stays.provenance] == [("cli:u1", "states"), ("cli:u3", "confirms")]
     assert (stays.confirmed_at, stays.times) == (LATER, 2)
     assert stays.confidence > 0.8
-    (change,) = store.read(lambda rows: belief_changes.changes_of(rows, again))
+    (change,) = store.read(lambda rows: belief_changes.list_changes(rows, again))
     assert (change.change, change.after, change.by) == ("merge", standing, "rule")
     assert "in other words" in change.reason
     assert sound(store) == {}

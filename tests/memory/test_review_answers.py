@@ -116,7 +116,7 @@ def undo(store: Store, one: journal.ChangeSet) -> None:
 
 
 def changes(store: Store, ident: str) -> list[belief_changes.Change]:
-    return store.read(lambda rows: belief_changes.changes_of(rows, ident))
+    return store.read(lambda rows: belief_changes.list_changes(rows, ident))
 
 
 def state(store: Store) -> list[Any]:
@@ -160,7 +160,7 @@ def test_a_wording_of_ones_own_takes_the_old_ones_place(store: Store) -> None:
         assert (new.text, new.authority, new.origin, new.superseded_by) == (said, "user", "stated", "")
         assert (new.gate, new.category) == (old.gate, old.category)
         assert old.superseded_by == new.id and old.confidence < 0.8
-        links = store.read(lambda rows, ident=ident: memory_links.links_of(rows, ident))  # type: ignore[misc]
+        links = store.read(lambda rows, ident=ident: memory_links.list_links(rows, ident))  # type: ignore[misc]
         assert Link(from_id=ident, to_id=new.id, relationship="superseded_by") in links
         ident = new.id
 
@@ -217,10 +217,10 @@ def test_undo_makes_everything_what_it_was(
     assert state(store) == before
     if ident in known:
         assert any(
-            change.change == "undo" for change in store.read(lambda rows: belief_changes.changes_of(rows, ident))
+            change.change == "undo" for change in store.read(lambda rows: belief_changes.list_changes(rows, ident))
         )
     with pytest.raises(CsmdError, match="undone already"):
-        again = store.read(lambda rows: journal.last_answer(rows, projects=None, item_id=done.id))
+        again = store.read(lambda rows: journal.find_last_answer(rows, projects=None, item_id=done.id))
         assert again is not None
         undo(store, again)
 
@@ -306,8 +306,8 @@ def test_what_was_dropped_and_is_back_is_found_by_how_it_was_reported_and_has_wh
     def told(rows: Rows) -> list[Any]:
         seq = memory_in(rows, ident).seq
         return [
-            failures.symptoms_of(rows, [seq])[seq],
-            failures.refutations_of(rows, seq),
+            failures.list_symptoms(rows, [seq])[seq],
+            failures.list_refutations(rows, seq),
             failures.read_confidence_loss(rows, seq),
         ]
 
@@ -343,7 +343,7 @@ def test_a_supersession_whose_figures_a_purge_took_is_lifted_with_what_is_left(s
     was = read(store, old).confidence
     store.write(lambda rows: supersession.undo(rows, read(store, old), by="person", now=LATER))
     assert (read(store, old).confidence, read(store, old).superseded_by) == (was, "")
-    assert store.read(lambda rows: memory_links.links_of(rows, old)) == []
+    assert store.read(lambda rows: memory_links.list_links(rows, old)) == []
 
 
 def test_what_has_changed_since_is_not_undone(store: Store) -> None:
@@ -503,6 +503,6 @@ def test_what_was_said_to_hold_with_another_may_be_superseded_by_it_once_that_is
     )
     (question,) = store.read(lambda rows: candidates.waiting(rows, projects=None))
     done = answer(store, question.id, "keep")
-    assert store.read(lambda rows: belief_changes.refused_successors(rows, old)) == {new}
+    assert store.read(lambda rows: belief_changes.list_refused_successors(rows, old)) == {new}
     undo(store, done)
-    assert store.read(lambda rows: belief_changes.refused_successors(rows, old)) == frozenset()
+    assert store.read(lambda rows: belief_changes.list_refused_successors(rows, old)) == frozenset()

@@ -89,7 +89,7 @@ def snapshot(store: Store) -> dict[str, Any]:
                     (row.text, row.why, row.upto, digests.list_items(rows, row.seq))
                     for row in digests.of_session(rows, seq)
                 ],
-                [link[1:] for link in session_link_rows.links_of_session(rows, seq, projects=None)],
+                [link[1:] for link in session_link_rows.list_links_of_session(rows, seq, projects=None)],
             )
             for ident, seq in sorted(rows_of.items())
         } | {

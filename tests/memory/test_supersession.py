@@ -37,7 +37,7 @@ def undo(store: Store, ident: str) -> Memory:
 def links(store: Store, ident: str) -> list[tuple[str, str, str]]:
     return [
         (one.from_id, one.to_id, one.relationship)
-        for one in store.read(lambda rows: memory_links.links_of(rows, ident))
+        for one in store.read(lambda rows: memory_links.list_links(rows, ident))
     ]
 
 
@@ -51,7 +51,7 @@ def test_a_later_statement_lowers_and_links_the_older_memory_with_a_reason(store
     assert memory.superseded_by == new
     assert 0.20 <= 0.85 - memory.confidence <= 0.50
     assert links(store, old) == [(old, new, "superseded_by")]
-    (change,) = store.read(lambda rows: belief_changes.changes_of(rows, old))
+    (change,) = store.read(lambda rows: belief_changes.list_changes(rows, old))
     assert (change.change, change.by, change.at[:10], change.undone_at) == ("superseded", "rule", "2026-03-02", "")
     assert "says-instead" in change.reason
     assert memory_of(store, new).confidence == pytest.approx(0.85)

@@ -98,7 +98,7 @@ def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_
     assert [(source.uuid, source.role) for source in stays.provenance] == [("cli:u1", "states"), ("cli:u2", "confirms")]
     assert stays.confidence == pytest.approx(0.85)
     assert queue(store) == []
-    (change,) = store.read(lambda rows: belief_changes.changes_of(rows, other))
+    (change,) = store.read(lambda rows: belief_changes.list_changes(rows, other))
     assert (change.change, change.after, change.by, change.at) == ("merge", first, "user", LATER)
     assert "words" in change.reason
     assert store.read(lambda rows: memory_invariants.find_violations(rows, store.hash_key)) == {}
@@ -106,8 +106,8 @@ def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_
 
     store.write(lambda rows: merging.undo(rows, gone, now=LATER, by_person=True))
     assert [replace(memory_of(store, ident), version=0) for ident in (first, other)] == before
-    assert store.read(lambda rows: memory_links.links_of(rows, first)) == []
-    assert all(row.undone_at for row in store.read(lambda rows: belief_changes.changes_of(rows, other)))
+    assert store.read(lambda rows: memory_links.list_links(rows, first)) == []
+    assert all(row.undone_at for row in store.read(lambda rows: belief_changes.list_changes(rows, other)))
     with pytest.raises(BadInput, match="neither merged nor archived"):
         store.write(lambda rows: merging.undo(rows, gone, now=LATER, by_person=True))
 

@@ -132,7 +132,9 @@ def taken(
 
 def all_of(store: Store) -> list[dict[str, Any]]:
     """Every memory's record, without the word in its audit that it was brought."""
-    found = store.read(lambda rows: [exports.memory_record(rows, seq) for seq in exports.list_exported(rows, None)])
+    found = store.read(
+        lambda rows: [exports.make_memory_record(rows, seq) for seq in exports.list_exported(rows, None)]
+    )
     for one in found:
         one["changes"] = [change for change in one["changes"] if change["change"] != exports.IMPORTED]
     return found
@@ -239,7 +241,7 @@ def test_a_project_is_known_by_its_key_or_its_remote_and_its_wall_comes_along(
     taken(other, exported(one, tmp_path / "out"))
     found = other.read(lambda rows: {m.text: m.project_seq for m in memories.list_memories(rows, projects=None)})
     assert found[SAID[2]] == there
-    seen = other.read(lambda rows: projects.visible_projects(rows, inside=0))
+    seen = other.read(lambda rows: projects.list_visible_projects(rows, inside=0))
     assert seen is not None and found[SAID[0]] not in seen, "what stood behind a wall stands behind it"
 
 

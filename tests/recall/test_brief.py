@@ -269,7 +269,7 @@ def test_what_the_last_session_came_to_is_not_told_twice_nor_to_itself(store: St
     event(store, "s1", day(1, "13:00:00.000"), 3, "compact")
     assert brief_of(store, "s1") == made
     assert "move the settings" not in brief_of(store, "s0").text
-    assert store.read(lambda rows: session_context.injection_totals(rows, "s1"))[0] == 0, (
+    assert store.read(lambda rows: session_context.sum_injections(rows, "s1"))[0] == 0, (
         "the compaction left nothing of it"
     )
 
@@ -285,7 +285,7 @@ def test_goals_stand_first_and_the_living_state_last_as_a_preview(store: Store) 
     told_on(store, 0)
     goal = Note(id="g1", text="ship the export")
     blocks = store.read(
-        lambda rows: advisory.advisory_blocks(advisory.read_lines(rows, places=visibility.scopes(rows, HERE)))
+        lambda rows: advisory.make_blocks(advisory.read_lines(rows, places=visibility.scopes(rows, HERE)))
     )
     assert blocks == (), "nothing was observed yet"
     lines = brief_of(store, "x", goals=(goal,)).text.splitlines()
@@ -297,13 +297,13 @@ def test_how_full_a_context_is_is_not_known_until_somebody_answers_in_it(store: 
     event(store, "s1", day(0, "09:00:00.000"), 1)
 
     def filled() -> tuple[str, int]:
-        return store.read(lambda rows: session_context.context_size(rows, "s1"))
+        return store.read(lambda rows: session_context.read_context_size(rows, "s1"))
 
     assert compose.bracket_of(filled()[1], 200_000) == "CRITICAL"
     event(store, "s1", day(0, "11:00:00.000"), 2, "compact")
     assert filled() == ("", 0)
-    assert store.read(lambda rows: session_context.last_context_size(rows, "s1")) == ("", 160_000)
-    assert store.read(lambda rows: session_context.context_size(rows, "nobody")) == ("", 0)
+    assert store.read(lambda rows: session_context.read_last_context_size(rows, "s1")) == ("", 160_000)
+    assert store.read(lambda rows: session_context.read_context_size(rows, "nobody")) == ("", 0)
 
 
 @pytest.mark.invariant("What is promised for a date is told until that has passed, and not archived before")

@@ -204,7 +204,7 @@ def test_a_name_that_changed_twice_leads_to_the_one_it_has_now(store: Store) -> 
 )
 @pytest.mark.parametrize(
     ("late", "part"),
-    [("fulltext.text_hits", "words"), ("vectors.vector_hits", "vectors"), ("fulltext.count_rows_with", "words")],
+    [("fulltext.text_hits", "words"), ("vectors.find_vector_hits", "vectors"), ("fulltext.count_rows_with", "words")],
 )
 def test_what_is_late_is_named_and_the_rest_of_the_answer_stands(
     store: Store, monkeypatch: pytest.MonkeyPatch, late: str, part: str

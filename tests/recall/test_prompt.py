@@ -733,7 +733,7 @@ def test_a_prompt_that_pastes_a_page_is_read_at_both_ends(busy: Store) -> None:
 @pytest.mark.invariant(
     "What cannot be read in time costs its part of an answer; a large store's next prompt is rehearsed, a prompt a step"
 )
-@pytest.mark.parametrize("late", ["fulltext.text_hits", "vectors.vector_hits", "fulltext.count_rows_with"])
+@pytest.mark.parametrize("late", ["fulltext.text_hits", "vectors.find_vector_hits", "fulltext.count_rows_with"])
 def test_what_cannot_be_read_in_time_costs_its_own_part_of_the_answer_alone(
     store: Store, monkeypatch: pytest.MonkeyPatch, late: str
 ) -> None:

@@ -189,10 +189,10 @@ def test_what_a_prompt_was_told_is_judged_when_the_next_prompt_has_come(store: S
     assert judge(store, answered=at(4)) == 0, "its lines may not have been read yet"
     assert judge(store) == 1 and judge(store) == 0
     assert verdicts(store) == {pnpm: (1, "words"), retry: (0, "")}
-    told = store.read(lambda rows: receipts.usage_since(rows, EARLY))
+    told = store.read(lambda rows: receipts.sum_usage_since(rows, EARLY))
     assert (told.injections, told.tokens, told.items, told.judged, told.used) == (2, 100, 2, 2, 1)
-    assert store.read(lambda rows: receipts.usage_since(rows, LATE)).injections == 0
-    assert store.read(lambda rows: receipts.usage_since(rows, EARLY, projects=[7])).items == 0
+    assert store.read(lambda rows: receipts.sum_usage_since(rows, LATE)).injections == 0
+    assert store.read(lambda rows: receipts.sum_usage_since(rows, EARLY, projects=[7])).items == 0
 
 
 @pytest.mark.invariant("Use is told only by what the assistant brings first, and is no confirmation")
@@ -239,7 +239,7 @@ def test_what_the_context_held_is_no_use_and_after_a_compaction_it_is(store: Sto
     say(store, "tool_call", '{"command": "pnpm test"}', 7)
     hear(store, "session_end", 8)
     assert judge(store) == 1
-    assert store.read(lambda rows: receipts.usage_since(rows, at(6))).used == 1
+    assert store.read(lambda rows: receipts.sum_usage_since(rows, at(6))).used == 1
 
 
 def test_what_is_quiet_long_enough_is_over_and_what_nobody_answered_is_not_judged(store: Store) -> None:

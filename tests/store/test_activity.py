@@ -17,7 +17,7 @@ def test_counters_add_up_by_name(store: Store) -> None:
     def story(rows: Rows) -> dict[str, int]:
         activity.increment_counters(rows, [("bad lines", 2), ("redacted key", 1), ("bad lines", 3)])
         activity.increment_counters(rows, [])
-        return activity.counters(rows)
+        return activity.read_counters(rows)
 
     assert store.write(story) == {"bad lines": 5, "redacted key": 1}
 
@@ -25,7 +25,7 @@ def test_counters_add_up_by_name(store: Store) -> None:
 def test_an_empty_store_counts_nothing_and_the_scope_of_everything_is_no_project(store: Store) -> None:
     assert set(store.read(activity.counts).values()) == {0}
     assert store.read(activity.project_counts) == []
-    assert store.read(activity.last_event_times) == {}
+    assert store.read(activity.list_last_event_times) == {}
 
 
 def test_the_project_with_the_latest_session_comes_first_and_one_without_last(store: Store, given: Any) -> None:
@@ -49,7 +49,7 @@ def test_the_latest_of_each_kind_of_event_is_known(store: Store, given: Any) -> 
         for ident, name, second in (("a", "prompt", 9), ("b", "prompt", 5), ("c", "stop", 1)):
             event = given.event(ident, name=name, second=second)
             events.record_event(rows, event, text_hash="", payload_hash=ident)
-        return activity.last_event_times(rows)
+        return activity.list_last_event_times(rows)
 
     assert store.write(story) == {"prompt": given.at(9), "stop": given.at(1)}
 
@@ -61,12 +61,12 @@ def test_what_status_shows_is_what_there_is(store: Store, given: Any) -> None:
             turn = given.turn(f"u{number}", f"words {number}")
             turns.add_turn(rows, turn, text_hash=f"h{number}", host="claude", project=project, path="")
             events.record_event(rows, given.event(f"e{number}"), text_hash="", payload_hash=f"p{number}")
-        assert activity.tallied_counts(rows) == activity.counts(rows) and activity.tallied_counts(rows)["turns"] == 5
+        assert activity.read_tallies(rows) == activity.counts(rows) and activity.read_tallies(rows)["turns"] == 5
         rows.run("insert into statements (turn_seq, session_seq, project_seq, text, text_hash, gate, category, "
                  "confidence, authority, reasons, at) values (1, 1, 1, 't', 'h', 'g', 'c', 1, 'user', '', '')")  # fmt: skip
         rows.run("delete from turns where seq <= 2")  # its statement goes with it
-        assert activity.tallied_counts(rows) == activity.counts(rows)
-        assert (activity.tallied_counts(rows)["turns"], activity.tallied_counts(rows)["statements"]) == (3, 0)
+        assert activity.read_tallies(rows) == activity.counts(rows)
+        assert (activity.read_tallies(rows)["turns"], activity.read_tallies(rows)["statements"]) == (3, 0)
 
     store.write(story)
 
@@ -78,7 +78,7 @@ def test_a_write_that_was_undone_is_not_counted(store: Store, given: Any) -> Non
 
     with contextlib.suppress(ValueError):
         store.write(broken)
-    assert store.read(activity.tallied_counts)["events"] == 0
+    assert store.read(activity.read_tallies)["events"] == 0
 
 
 def test_memories_are_counted_by_gate_and_tier(store: Store, given: Any) -> None:
@@ -89,7 +89,7 @@ def test_memories_are_counted_by_gate_and_tier(store: Store, given: Any) -> None
             ("c", "behavioral", "durable"),
         ):
             memories.insert(rows, given.memory(ident, ident, gate=gate, tier=tier), text_hash=ident)
-        return activity.memories_by_gate_and_tier(rows)
+        return activity.count_by_gate_and_tier(rows)
 
     assert store.write(story) == [("behavioral", "durable", 2), ("correction", "daily", 1)]
 

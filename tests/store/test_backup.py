@@ -27,7 +27,7 @@ def grow(store: Store, pages: int = 1) -> None:
 
 def counters(path: Path) -> dict[str, int]:
     with sqlite.open_rows(path, readonly=True) as rows:
-        return activity.counters(rows)
+        return activity.read_counters(rows)
 
 
 @pytest.mark.invariant("A backup is of one moment; a restore keeps forgotten what is forgotten")
@@ -56,23 +56,23 @@ def test_a_copy_made_while_others_write_is_of_one_moment(store: Store, path: Pat
 
 
 def test_a_copy_is_one_file_and_nothing_unfinished_is_left(store: Store, path: Path) -> None:
-    folder = backup.backup_folder(path)
-    made = backup.make_backup(path, backup.backup_path(path, now="2026-05-04T03:02:01.000Z"))
+    folder = backup.get_backup_directory(path)
+    made = backup.make_backup(path, backup.make_backup_path(path, now="2026-05-04T03:02:01.000Z"))
     assert [file.name for file in folder.iterdir()] == [
         "csmd-20260504T030201Z.db"
     ] and folder.stat().st_mode & 0o777 == 0o700
-    assert backup.time_in_name(made.path).isoformat() == "2026-05-04T03:02:01+00:00"  # type: ignore[union-attr]
+    assert backup.parse_time_in_name(made.path).isoformat() == "2026-05-04T03:02:01+00:00"  # type: ignore[union-attr]
     (folder / f"{backup.UNFINISHED}of-one-that-was-killed").write_bytes(b"half")
     (folder / "mine.txt").write_text("not csmd's")
     with pytest.raises(StoreError, match="stopping"):
-        backup.make_backup(path, backup.backup_path(path, now="2027"), stop=lambda: True)
+        backup.make_backup(path, backup.make_backup_path(path, now="2027"), stop=lambda: True)
     with pytest.raises(StoreError, match="nowhere"):
         backup.make_backup(path, path.parent / "nowhere" / "a.db")
     assert sorted(file.name for file in folder.iterdir()) == ["csmd-20260504T030201Z.db", "mine.txt"]
 
 
 def test_the_oldest_go_and_nothing_else_does(path: Path) -> None:
-    folder = backup.backup_folder(path)
+    folder = backup.get_backup_directory(path)
     folder.mkdir()
     for day in range(1, 8):
         (folder / f"csmd-2026010{day}T000000Z.db").touch()
@@ -87,11 +87,11 @@ def test_the_oldest_go_and_nothing_else_does(path: Path) -> None:
 def test_of_several_the_newest_sound_one_is_taken(store: Store, path: Path) -> None:
     grow(store)
     for year in ("2026", "2027", "2028"):
-        backup.make_backup(path, backup.backup_path(path, now=f"{year}-01-01T00:00:00.000Z"))
+        backup.make_backup(path, backup.make_backup_path(path, now=f"{year}-01-01T00:00:00.000Z"))
     newest, middle, _ = backup.list_backups(path)
     newest.write_bytes(newest.read_bytes()[:9000])
     assert backup.find_newest_sound(path) == middle
-    shutil.rmtree(backup.backup_folder(path))
+    shutil.rmtree(backup.get_backup_directory(path))
     assert backup.find_newest_sound(path) is None
 
 
@@ -115,7 +115,7 @@ def test_a_copy_of_a_newer_csmd_is_told_apart(store: Store, path: Path, tmp_path
 
 
 def test_where_a_database_was_none_is_begun(store: Store, path: Path) -> None:
-    backup.make_backup(path, backup.backup_path(path, now="2026-01-01T00:00:00.000Z"))
+    backup.make_backup(path, backup.make_backup_path(path, now="2026-01-01T00:00:00.000Z"))
     store.close()
     path.unlink()
     with pytest.raises(Damaged, match="is gone"):
@@ -123,5 +123,5 @@ def test_where_a_database_was_none_is_begun(store: Store, path: Path) -> None:
     path.touch()
     with pytest.raises(Damaged, match="is empty"):
         Store(path, now="")
-    shutil.rmtree(backup.backup_folder(path))
+    shutil.rmtree(backup.get_backup_directory(path))
     Store(path, now="").close()

@@ -60,7 +60,7 @@ def test_a_turn_that_was_trimmed_has_the_bytes_that_it_lost_and_its_tokens_befor
         )
         assert 0.9 < total.tokens_before / (total.tokens_after * len(OUTPUT) / LIMIT) < 1.1
         assert compactions.count_within_budget(rows, projects=None) == 1
-        assert compactions.tokens_saved(rows) == total.tokens_before - total.tokens_after
+        assert compactions.sum_tokens_saved(rows) == total.tokens_before - total.tokens_after
         assert audit(rows) == []
 
     store.write(write)
@@ -77,7 +77,7 @@ def test_what_a_session_has_no_room_for_is_a_compaction_that_failed_and_saves_no
             ("failed", "session", 2),
             ("failed", "size", 1),
         ]
-        assert compactions.tokens_saved(rows) == 0 and audit(rows) == []
+        assert compactions.sum_tokens_saved(rows) == 0 and audit(rows) == []
         assert sum(row.tokens_saved for row in compactions.list_latest(rows, projects=None, limit=9)) == 0
 
     store.write(write)
@@ -94,7 +94,7 @@ def test_what_is_dropped_for_its_age_is_counted_with_what_was_trimmed_before(sto
         assert {row.cause for row in kept.values()} == {"age"}
         assert (kept["short"].outcome, kept["short"].tokens_saved) == ("failed", 0), "what says so is longer"
         assert (kept["long"].bytes_before, kept["long"].tokens_before) == (len(OUTPUT), before)
-        assert turns.text_of(rows, "long") == f"[tool output of {len(OUTPUT)} bytes dropped after 90 days]"
+        assert turns.read_text(rows, "long") == f"[tool output of {len(OUTPUT)} bytes dropped after 90 days]"
         assert audit(rows) == []
 
     store.write(write)
@@ -140,7 +140,9 @@ def test_a_figure_that_the_turn_does_not_bear_out_is_found_by_the_recount(store:
 def test_a_turn_from_which_something_was_purged_cannot_be_recounted_and_is_no_mistake(store: Store, given: Any) -> None:
     def write(rows: Rows) -> None:
         seq = add(rows, given, output(given, "long", OUTPUT))
-        rows.update("turns", seq, text=turns.text_of(rows, "long").replace("line 3: the heron", "line 3: the [purged]"))
+        rows.update(
+            "turns", seq, text=turns.read_text(rows, "long").replace("line 3: the heron", "line 3: the [purged]")
+        )
         (row,) = compactions.recount(rows, after=0, projects=None)
         assert row.is_changed and not row.problem
 

@@ -60,8 +60,8 @@ def held(store: Store, *, lane: core.Lane | None = None) -> Iterator[None]:
 def test_a_write_is_visible_to_other_connections_when_it_returns(store: Store, path: Path) -> None:
     store.write(bump("a"))
     other = Rows(sqlite.connect(path, readonly=True))
-    assert activity.counters(other) == {"a": 1}
-    assert store.read(activity.counters) == {"a": 1}
+    assert activity.read_counters(other) == {"a": 1}
+    assert store.read(activity.read_counters) == {"a": 1}
     other.connection.close()
 
 
@@ -70,7 +70,7 @@ def test_waiting_writes_share_one_commit(store: Store) -> None:
         waiting = [store.submit(bump("a")) for _ in range(50)]
     assert [future.result(PATIENCE_S) for future in waiting] == [None] * 50
     assert store.commits == 2
-    assert store.read(activity.counters) == {"a": 50}
+    assert store.read(activity.read_counters) == {"a": 50}
 
 
 def test_more_writes_than_a_group_holds_are_all_performed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ def test_more_writes_than_a_group_holds_are_all_performed(store: Store, monkeypa
         waiting = [store.submit(bump("a")) for _ in range(10)]
     for future in waiting:
         future.result(PATIENCE_S)
-    assert store.read(activity.counters) == {"a": 10}
+    assert store.read(activity.read_counters) == {"a": 10}
 
 
 @pytest.mark.invariant("A write is whole, and returns after its commit; one that fails is undone alone")
@@ -98,7 +98,7 @@ def test_a_failing_write_is_rolled_back_alone(store: Store) -> None:
         failing.result(PATIENCE_S)
     with pytest.raises(StoreError, match="nowhere"):
         breaking.result(PATIENCE_S)
-    assert store.read(activity.counters) == {"before": 1, "after": 1}
+    assert store.read(activity.read_counters) == {"before": 1, "after": 1}
 
 
 @pytest.mark.invariant("A write is whole, and returns after its commit; one that fails is undone alone")
@@ -113,7 +113,7 @@ def test_a_failing_commit_fails_every_write_of_its_group(store: Store) -> None:
         with pytest.raises(StoreError, match="FOREIGN KEY"):
             future.result(PATIENCE_S)
     store.write(bump("c"))
-    assert store.read(activity.counters) == {"c": 1}
+    assert store.read(activity.read_counters) == {"c": 1}
 
 
 @pytest.mark.invariant("Nothing captured is lost. An ack means committed; without one the event is in the spool")
@@ -132,7 +132,7 @@ def test_a_transaction_ended_by_the_disk_fails_every_write_of_its_group(store: S
             with pytest.raises(StoreError):
                 future.result(PATIENCE_S)
     store.write(bump("c"))
-    assert store.read(activity.counters) == {"c": 1}
+    assert store.read(activity.read_counters) == {"c": 1}
 
 
 def test_on_a_full_disk_a_write_says_what_to_do_and_the_next_works_when_there_is_room(store: Store) -> None:
@@ -144,7 +144,7 @@ def test_on_a_full_disk_a_write_says_what_to_do_and_the_next_works_when_there_is
     assert isinstance(told[1], StoreError)
     assert "free some space" in told[1].hint
     done = {name: 1 for name, error in zip("a-b", told, strict=True) if error is None}
-    assert store.read(activity.counters) == done
+    assert store.read(activity.read_counters) == done
     store.write(running("pragma max_page_count = 100000"))
     store.write(running(fill))
     assert store.write(check_database) == []
@@ -162,7 +162,7 @@ def test_a_full_queue_refuses_hooks_and_lets_the_background_wait(path: Path, mon
     patient.join(PATIENCE_S)
     assert not patient.is_alive()
     assert all(future.exception(PATIENCE_S) is None for future in waiting)
-    assert store.read(activity.counters) == {"a": 2, "patient": 1}
+    assert store.read(activity.read_counters) == {"a": 2, "patient": 1}
     store.close()
 
 
@@ -206,7 +206,7 @@ def test_reads_and_writes_during_closing_all_complete_or_are_refused(tmp_path: P
             try:
                 while True:
                     futures.append(store.submit(bump("a")))
-                    store.submit_read(activity.counters, lane="hook").add_done_callback(Future.result)
+                    store.submit_read(activity.read_counters, lane="hook").add_done_callback(Future.result)
             except Refused:
                 return
 
@@ -231,7 +231,7 @@ def test_reads_and_writes_during_closing_all_complete_or_are_refused(tmp_path: P
             assert not thread.is_alive(), "somebody waits for ever"
         refused = sum(isinstance(future.exception(PATIENCE_S), Refused) for future in futures)
         kept = Rows(sqlite.connect(path, readonly=True))
-        assert activity.counters(kept).get("a", 0) == len(acknowledged) + len(futures) - refused
+        assert activity.read_counters(kept).get("a", 0) == len(acknowledged) + len(futures) - refused
         kept.connection.close()
 
 
@@ -240,7 +240,7 @@ def test_a_closed_store_refuses_and_closing_twice_is_harmless(store: Store) -> N
     store.close()
     for attempt in (store.submit, store.write, store.read):
         with pytest.raises(Refused, match="closing"):
-            attempt(activity.counters)
+            attempt(activity.read_counters)
     with pytest.raises(StoreError):
         store.checkpoint()
 
@@ -253,7 +253,7 @@ def test_close_performs_the_queued_writes(store: Store, path: Path) -> None:
     closing.join(PATIENCE_S)
     assert all(future.exception(PATIENCE_S) is None for future in waiting)
     again = Store(path, now="")
-    assert again.read(activity.counters) == {"a": 600}
+    assert again.read(activity.read_counters) == {"a": 600}
     again.close()
 
 
@@ -261,10 +261,10 @@ def test_a_write_inside_a_write_is_refused_instead_of_waiting_for_itself(store: 
     with pytest.raises(Refused, match="wait for another"):
         store.write(lambda rows: store.write(bump("a")))
     with pytest.raises(Refused, match="wait for another"):
-        store.read(lambda rows: store.read(activity.counters, lane="main"), lane="main")
+        store.read(lambda rows: store.read(activity.read_counters, lane="main"), lane="main")
     with pytest.raises(Refused, match="inside"):
         store.write(lambda rows: store.close())
-    assert store.read(lambda rows: store.read(activity.counters, lane="main"), lane="hook") == {}
+    assert store.read(lambda rows: store.read(activity.read_counters, lane="main"), lane="hook") == {}
 
 
 def test_what_follows_a_commit_may_queue_a_write_but_not_wait_for_one(store: Store) -> None:
@@ -283,7 +283,7 @@ def test_what_follows_a_commit_may_queue_a_write_but_not_wait_for_one(store: Sto
         store.submit(bump("a")).add_done_callback(after)
     assert "wait" in outcome.result(PATIENCE_S)
     queued[0].result(PATIENCE_S)
-    assert store.read(activity.counters) == {"a": 1, "next": 1}
+    assert store.read(activity.read_counters) == {"a": 1, "next": 1}
 
 
 def test_a_cancelled_read_or_write_is_skipped(store: Store) -> None:
@@ -291,9 +291,9 @@ def test_a_cancelled_read_or_write_is_skipped(store: Store) -> None:
         assert store.submit(bump("gone")).cancel()
         kept = store.submit(bump("kept"))
     with held(store, lane="main"):
-        assert store.submit_read(activity.counters, lane="main").cancel()
+        assert store.submit_read(activity.read_counters, lane="main").cancel()
     kept.result(PATIENCE_S)
-    assert store.read(activity.counters) == {"kept": 1}
+    assert store.read(activity.read_counters) == {"kept": 1}
 
 
 @pytest.mark.invariant("Readers cannot write, see one moment, end at their deadline, and never stand before a hook")
@@ -385,12 +385,12 @@ def test_a_reader_cannot_write(store: Store) -> None:
 @pytest.mark.invariant("Readers cannot write, see one moment, end at their deadline, and never stand before a hook")
 def test_a_read_sees_one_snapshot(store: Store) -> None:
     def look(rows: Rows) -> list[dict[str, int]]:
-        first = activity.counters(rows)
+        first = activity.read_counters(rows)
         store.write(bump("a"))
-        return [first, activity.counters(rows)]
+        return [first, activity.read_counters(rows)]
 
     assert store.read(look) == [{}, {}]
-    assert store.read(activity.counters) == {"a": 1}
+    assert store.read(activity.read_counters) == {"a": 1}
 
 
 def test_a_read_that_handles_damage_still_returns(store: Store, path: Path) -> None:
@@ -432,7 +432,7 @@ def test_a_checkpoint_empties_the_log_and_lets_nobody_wait_behind_a_reader(store
     inside, release = threading.Event(), threading.Event()
 
     def hold_a_snapshot(rows: Rows) -> None:
-        activity.counters(rows)
+        activity.read_counters(rows)
         inside.set()
         assert release.wait(PATIENCE_S)
 
@@ -447,7 +447,7 @@ def test_a_checkpoint_empties_the_log_and_lets_nobody_wait_behind_a_reader(store
     reading.result(PATIENCE_S)
     assert store.checkpoint() == 0
     assert store.checkpoint(truncate=True) == 0
-    assert store.read(activity.counters) == {"a": 3}
+    assert store.read(activity.read_counters) == {"a": 3}
 
 
 @pytest.mark.invariant("The write-ahead log is bounded, whatever is written and read, and no hook waits for that")
@@ -459,7 +459,7 @@ def test_the_log_is_bounded_while_readers_follow_one_another(
 
     def read_on(lane: core.Lane) -> None:
         def look(rows: Rows) -> None:
-            activity.counters(rows)
+            activity.read_counters(rows)
             over.wait(0.03)
 
         futures = [store.submit_read(look, lane=lane), store.submit_read(look, lane=lane)]
@@ -487,7 +487,7 @@ def test_the_log_is_bounded_while_readers_follow_one_another(
         for reader in readers:
             reader.result(PATIENCE_S)
     assert max(sizes) < 2 << 20
-    assert store.read(activity.counters) == {"hooks": 200}
+    assert store.read(activity.read_counters) == {"hooks": 200}
 
 
 @pytest.mark.invariant("The database is readable by its owner alone")
@@ -530,7 +530,7 @@ def test_two_stores_of_one_file_share_the_hash_key_and_see_each_others_writes(st
     with ThreadPoolExecutor(2) as pool:
         for done in [pool.submit(one.write, bump("a")) for _ in range(20) for one in (store, other)]:
             done.result(PATIENCE_S)
-    assert store.read(activity.counters) == other.read(activity.counters) == {"a": 40}
+    assert store.read(activity.read_counters) == other.read(activity.read_counters) == {"a": 40}
     other.close()
 
 
@@ -548,10 +548,10 @@ def test_a_write_waits_for_another_program_and_says_so_when_that_takes_too_long(
     with pytest.raises(StoreError) as error:
         store.write(bump("late"))
     assert "another program" in error.value.what and error.value.hint.startswith("close")
-    assert store.read(activity.counters) == {"patient": 1}
+    assert store.read(activity.read_counters) == {"patient": 1}
     other.execute("rollback")
     store.write(bump("after"))
-    assert store.read(activity.counters) == {"patient": 1, "after": 1}
+    assert store.read(activity.read_counters) == {"patient": 1, "after": 1}
     store.close()
     other.close()
 

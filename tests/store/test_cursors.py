@@ -19,11 +19,11 @@ def state(**more: Any) -> FileState:
 
 def test_a_file_is_known_by_its_path_and_its_latest_state_counts(store: Store) -> None:
     def story(rows: Rows) -> None:
-        assert cursors.file_state(rows, "/t.jsonl") is None
+        assert cursors.find_file_state(rows, "/t.jsonl") is None
         cursors.save_file(rows, state(), now="2026-01-01")
         cursors.save_file(rows, state(position=7, inode=1 << 62, bad_lines=3), now="2026-01-03")
         cursors.save_file(rows, state(path="/other"), now="2026-01-02")
-        assert cursors.file_state(rows, "/t.jsonl") == state(position=7, inode=1 << 62, bad_lines=3)
+        assert cursors.find_file_state(rows, "/t.jsonl") == state(position=7, inode=1 << 62, bad_lines=3)
         assert cursors.file_positions(rows) == {"/t.jsonl": (7, 0), "/other": (100, 0)}
         cursors.save_file(rows, state(path="/late", mtime_ns=9), now="2026-01-02")
         cursors.save_file(rows, state(path="/later", mtime_ns=10), now="2026-01-02")
@@ -108,8 +108,8 @@ def test_a_long_session_at_work_is_read_whole_again_when_it_rests_has_grown_or_w
         assert is_due(now=given.at(29)), "the clock was set back: it would not rest for long"
         assert is_due(required={session.session_seq: length + 3})
         assert not is_due(required={session.session_seq: length}), "what came after it was asked for waits"
-        assert cursors.sessions_at_work(rows, quiet_before=given.at(30)) == {session.session_seq: length + 3}
-        assert cursors.sessions_at_work(rows, quiet_before=given.at(31)) == {}
+        assert cursors.list_sessions_at_work(rows, quiet_before=given.at(30)) == {session.session_seq: length + 3}
+        assert cursors.list_sessions_at_work(rows, quiet_before=given.at(31)) == {}
         goes_on(length + 3, 1)
         assert is_due(), "it has grown by a hundredth"
 

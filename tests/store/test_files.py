@@ -307,7 +307,12 @@ def test_a_line_is_put_at_the_end_and_a_torn_one_is_ended_first(root: Path) -> N
         file.write(b'{"a":3,"tor')
     files.append_lines(path, b'{"a":4}')
     assert path.read_bytes() == b'{"a":1}\n{"a":2}\n{"a":3,"tor\n{"a":4}\n'
-    assert [line.rstrip() for line in files.session_lines(path)] == [b'{"a":1}', b'{"a":2}', b'{"a":3,"tor', b'{"a":4}']
+    assert [line.rstrip() for line in files.read_session_lines(path)] == [
+        b'{"a":1}',
+        b'{"a":2}',
+        b'{"a":3,"tor',
+        b'{"a":4}',
+    ]
 
 
 @pytest.mark.invariant(
@@ -325,7 +330,7 @@ def test_a_full_file_refuses_and_stays_as_it_is(root: Path, monkeypatch: pytest.
     with path.open("ab") as file:
         file.write(b"x")
     with pytest.raises(TooLarge):
-        list(files.session_lines(path))
+        list(files.read_session_lines(path))
 
 
 def test_a_disk_that_is_full_leaves_the_file_as_it_was(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,7 +346,7 @@ def test_a_disk_that_is_full_leaves_the_file_as_it_was(root: Path, monkeypatch: 
 @pytest.mark.parametrize("ident", ["", "..", ".hidden", "a/b", "a\0b", "-x", "a" * 101, "a b", "ä"])
 def test_what_is_no_plain_name_is_refused(root: Path, ident: str) -> None:
     with pytest.raises(BadInput, match="name"):
-        files.session_file(root, ident)
+        files.find_session_file(root, ident)
 
 
 def test_a_link_in_the_place_of_a_file_or_folder_is_not_followed(root: Path, tmp_path: Path) -> None:
@@ -351,9 +356,9 @@ def test_a_link_in_the_place_of_a_file_or_folder_is_not_followed(root: Path, tmp
     (root / "-p" / "two.jsonl").symlink_to(other)
     with pytest.raises(StoreError):
         files.append_lines(root / "-p" / "two.jsonl", b"line")
-    assert other.read_bytes() == b"not ours" and files.session_file(root, "two") is None
+    assert other.read_bytes() == b"not ours" and files.find_session_file(root, "two") is None
     (tmp_path / "folder").mkdir()
     (root / "-q").symlink_to(tmp_path / "folder")
     with pytest.raises(ConfigError):
         files.append_lines(root / "-q" / "one.jsonl", b"line")
-    assert files.session_file(root, "one") == root / "-p" / "one.jsonl"
+    assert files.find_session_file(root, "one") == root / "-p" / "one.jsonl"

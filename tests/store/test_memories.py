@@ -129,8 +129,8 @@ def test_a_forgotten_memory_leaves_nothing_but_its_hash(store: Store, given: Any
         found = activity.counts(rows)
         assert (found["memories"], found["statements"], found["vectors"]) == (1, 0, 0)
         assert fulltext.text_hits(rows, "memory", ["hunter2"], projects=None, limit=5) == []
-        assert vectors.vector_hits(rows, "memory", model, b"abcd", projects=None, limit=5) == []
-        assert memory_links.links_of(rows, "m2") == [] and "m1" not in session_context.ids_in_context(rows, "s1")
+        assert vectors.find_vector_hits(rows, "memory", model, b"abcd", projects=None, limit=5) == []
+        assert memory_links.list_links(rows, "m2") == [] and "m1" not in session_context.ids_in_context(rows, "s1")
         assert rows.value("select count(*) from provenance") == 1
 
     store.write(story)
@@ -174,7 +174,7 @@ def test_a_link_is_drawn_once_and_between_known_memories_only(store: Store, give
                 rows, Link(from_id="m1", to_id=other, relationship="RELATES_TO", weight=weight), now=""
             )
         expected = [Link(from_id="m1", to_id="m2", relationship="RELATES_TO", weight=0.9)]
-        assert memory_links.links_of(rows, "m1") == memory_links.links_of(rows, "m2") == expected
+        assert memory_links.list_links(rows, "m1") == memory_links.list_links(rows, "m2") == expected
 
     store.write(story)
 

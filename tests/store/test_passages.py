@@ -218,7 +218,7 @@ def test_a_merge_of_projects_takes_passages_and_their_vectors_along(store: Store
         model = embed(rows)
         project_merges.merge_projects(rows, shop, bank)
         near = [
-            len(vectors.vector_hits(rows, "passage", model, bytes([1, 1, 1, 1]), projects=[one], limit=99))
+            len(vectors.find_vector_hits(rows, "passage", model, bytes([1, 1, 1, 1]), projects=[one], limit=99))
             for one in (shop, bank)
         ]
         assert near == [0, len(prose.find_passages(LONG))]
@@ -237,11 +237,11 @@ def test_distances_are_told_in_one_statement_of_the_rows_that_have_a_vector(stor
         asked: list[str] = []
         own = rows.all
         rows.all = lambda sql, **values: asked.append(sql) or own(sql, **values)  # type: ignore[method-assign, func-returns-value]
-        found = vectors.distances(rows, "passage", model, bytes([made[0], 1, 1, 1]), [*made, 999])
+        found = vectors.compute_distances(rows, "passage", model, bytes([made[0], 1, 1, 1]), [*made, 999])
         del rows.all
         assert len(asked) == 1
         assert found == {one: float((one - made[0]) ** 2) for one in made}
-        assert vectors.distances(rows, "passage", model, b"abcd", []) == {}
+        assert vectors.compute_distances(rows, "passage", model, b"abcd", []) == {}
 
     store.write(story)
 
@@ -377,12 +377,12 @@ def test_what_stands_before_a_passage_is_of_its_session_the_nearest_first(store:
         first = say_each(rows, given, "u1", LONG)
         say_each(rows, given, "u2", "The queue of another session.", session="s2")
         (last,) = say_each(rows, given, "u3", "Thanks for the birds.", second=5)
-        before = passages.passages_before(rows, [last, first[0], 999], limit=3)
+        before = passages.map_passages_before(rows, [last, first[0], 999], limit=3)
         assert before[last] == first[:-4:-1] and before[first[0]] == []
         turn = turn_seq(rows, "u1")
         passages.store_call_words(rows, turn, "Calls a heron by its name.", source=LONG)
-        assert passages.passages_before(rows, [last], limit=99)[last][-len(first) :] != []
-        assert last not in passages.passages_before(rows, [last], limit=99)[last]
+        assert passages.map_passages_before(rows, [last], limit=99)[last][-len(first) :] != []
+        assert last not in passages.map_passages_before(rows, [last], limit=99)[last]
 
     store.write(story)
 
@@ -393,15 +393,15 @@ def test_passages_are_gone_through_in_order_and_counted(store: Store, given: Any
         seqs = say_each(rows, given, "u1", LONG)
         seqs += say_each(rows, given, "u2", "The queue of another session.", session="s2")
         assert passages.last_passage_seq(rows) == seqs[-1]
-        assert passages.passages_after(rows, 0, until=seqs[-1], limit=99) == seqs
-        assert passages.passages_after(rows, seqs[1], until=seqs[3], limit=99) == seqs[2:4]
-        assert passages.passages_after(rows, seqs[0], until=seqs[-1], limit=1) == seqs[1:2]
+        assert passages.list_passages_after(rows, 0, until=seqs[-1], limit=99) == seqs
+        assert passages.list_passages_after(rows, seqs[1], until=seqs[3], limit=99) == seqs[2:4]
+        assert passages.list_passages_after(rows, seqs[0], until=seqs[-1], limit=1) == seqs[1:2]
         assert passages.count_passages_after(rows, seqs[0], until=seqs[-1]) == len(seqs) - 1
         assert passages.count_sessions(rows, None) == 2
         project = projects.ensure(rows, given.project("shop"), now=given.now)
         assert passages.count_sessions(rows, [project]) == 2 and passages.count_sessions(rows, [project + 1]) == 0
         turn = turn_seq(rows, "u2")
-        assert passages.passage_places(rows, [seqs[-1], 999])[seqs[-1]][0] == turn
-        assert passages.passage_places(rows, []) == {}
+        assert passages.map_passage_keys(rows, [seqs[-1], 999])[seqs[-1]][0] == turn
+        assert passages.map_passage_keys(rows, []) == {}
 
     store.write(story)

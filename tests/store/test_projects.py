@@ -147,10 +147,10 @@ def test_what_is_new_below_a_walled_directory_is_behind_its_wall(store: Store) -
         client = projects.ensure(rows, place("/w/acme", kind="path"), now=NOW)
         older = projects.ensure(rows, place("/w/acme/older"), now=NOW)
         wall = workspaces.ensure(rows, "acme", now=NOW)
-        for seq in (client, *workspaces.projects_below(rows, "/w/acme")):
+        for seq in (client, *workspaces.list_projects_below(rows, "/w/acme")):
             workspaces.join(rows, wall, seq)
         newer, beside = (projects.ensure(rows, place(root), now=NOW) for root in ("/w/acme/newer", "/w/acmes"))
-        assert projects.workspace_around(rows, "/w/acme/never/seen") == wall
+        assert projects.find_workspace_around(rows, "/w/acme/never/seen") == wall
         return [projects.everywhere_of(rows, seq) // wall for seq in (client, older, newer, beside, wall, 0)]
 
     assert store.write(story) == [1, 1, 1, 0, 1, 0]
@@ -217,7 +217,7 @@ def say(rows: Rows, number: int, one: Said, *, key: bytes = b"k" * 32) -> None:
         text=turn.text, gate="behavioral" if saying == 2 else "epistemic",
         category="preference" if saying == 2 else "fact", confidence=0.8, authority=who,  # type: ignore[arg-type]
     )  # fmt: skip
-    stored = turns.stream_turns(
+    stored = turns.read_stream_turns(
         rows, rows.value("select seq from sessions where id = :id", id=turn.session_id), after=0
     )
     last = next(row for row in stored if row.uuid == turn.uuid)
@@ -350,7 +350,7 @@ def test_after_a_merge_all_is_in_one_project_and_each_text_once(shelf: Store, sa
             assert {source.uuid for source in memory.provenance} == said_by
             best = max((m.authority == "user", m.confidence) for m in before if m.text == memory.text)
             assert (memory.authority == "user", memory.confidence) == best
-        seen = projects.visible_projects(rows, inside=0)
+        seen = projects.list_visible_projects(rows, inside=0)
         assert seen is not None and one not in seen and other in seen
 
     told_and_undone(shelf, story)
@@ -449,20 +449,20 @@ def test_the_latest_of_each_file_is_kept_in_its_order(store: Store, given: Given
             == 2
         )
         assert instruction_rows.replace_instructions(rows, there, [one("/p/B.md", "other")], now=given.at(1)) == 1
-        assert instruction_rows.instruction_texts(rows, [here], "claude") == ["b", "a"]
+        assert instruction_rows.list_instruction_texts(rows, [here], "claude") == ["b", "a"]
         assert (
             instruction_rows.replace_instructions(
                 rows, here, [one("/p/A.md", "a"), one("/p/B.md", "b2")], now=given.at(2)
             )
             == 1
         )
-        assert instruction_rows.instruction_texts(rows, [here, there], "claude") == ["a", "b2", "other"]
-        assert instruction_rows.instruction_hashes(rows, here) == [
+        assert instruction_rows.list_instruction_texts(rows, [here, there], "claude") == ["a", "b2", "other"]
+        assert instruction_rows.list_instruction_hashes(rows, here) == [
             ("/p/A.md", "h:a", "claude"),
             ("/p/B.md", "h:b2", "claude"),
         ]
         assert instruction_rows.replace_instructions(rows, here, [one("/p/A.md", "a")], now=given.at(3)) == 1
-        assert instruction_rows.instruction_texts(rows, [here], "claude") == ["a"]
+        assert instruction_rows.list_instruction_texts(rows, [here], "claude") == ["a"]
         gone = rows.all("select path, text, text_hash from instructions where gone = 1")
         assert gone == [("/p/B.md", "", "h:b2")]
         assert (
@@ -471,7 +471,7 @@ def test_the_latest_of_each_file_is_kept_in_its_order(store: Store, given: Given
             )
             == 1
         )
-        assert instruction_rows.instruction_texts(rows, [here], "claude") == ["a", "b2"], "it came back"
+        assert instruction_rows.list_instruction_texts(rows, [here], "claude") == ["a", "b2"], "it came back"
 
     store.write(story)
 
@@ -485,6 +485,6 @@ def test_only_projects_with_a_late_session_are_looked_at(store: Store, given: Gi
             turn = given.turn(f"u{number}", "hello", session=name, second=100 * number)
             if name != "none":
                 turns.add_turn(rows, turn, text_hash="h", host="claude", project=place, path="")
-        return projects.projects_since(rows, given.at(50))
+        return projects.list_projects_since(rows, given.at(50))
 
     assert [root for _, root in store.write(story)] == ["/home/me/young"]

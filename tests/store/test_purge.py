@@ -412,7 +412,7 @@ def test_a_purged_project_leaves_neither_its_name_nor_what_was_said_in_it(
     for key in ("key-bank", "key-old-bank"):
         assert filled.read(lambda rows, key=key: projects.seq_of(rows, replace(given.project(), key=key))) is None
     assert {row[1] for row in filled.read(activity.project_counts)} == {"/home/me/shop", PURGED}
-    assert filled.read(lambda rows: memory_links.links_of(rows, "m-u00")) == []
+    assert filled.read(lambda rows: memory_links.list_links(rows, "m-u00")) == []
     # What begins in it later is another project.
     again = filled.write(lambda rows: projects.ensure(rows, given.project("bank"), now=AFTER))
     assert filled.write(lambda rows: purge.apply_tombstones(rows, filled.hash_key)) == 0
@@ -649,7 +649,7 @@ def test_files_of_every_kind_are_purged_in_their_way(filled: Store, given: Given
     assert (log / "csmd.log").read_text() == f"x {PURGED} y\n" and (home / "backups" / "clean.db").exists()
     purge_files.purge(home, log, marks, [], everything=True)
     assert not list((home / "backups").glob("*.db"))
-    assert tombstones.turn_names("a/1", "s", "h") == ("a/1", "a", "s:h")
+    assert tombstones.list_turn_names("a/1", "s", "h") == ("a/1", "a", "s:h")
 
 
 def test_a_plan_names_the_projects_in_which_its_text_stands_and_none_behind_a_wall(filled: Store) -> None:

@@ -220,7 +220,9 @@ def test_a_session_is_named_by_the_first_prompt_that_stands(world: World) -> Non
     found = world.store.read(lambda rows: sessions.by_id(rows, "s1"))
     assert found is not None
     seq = found.seq
-    assert world.store.read(lambda rows: session_contents.first_prompts(rows, seq, limit=1, characters=300)) == [RABBIT]
+    assert world.store.read(lambda rows: session_contents.read_first_prompts(rows, seq, limit=1, characters=300)) == [
+        RABBIT
+    ]
 
 
 def test_a_statement_that_was_chosen_while_its_prompt_was_rewound_is_not_stored(
@@ -239,7 +241,7 @@ def test_a_statement_that_was_chosen_while_its_prompt_was_rewound_is_not_stored(
     world.believe()
     world.believe()
     assert world.told() == {RABBIT}
-    assert world.store.read(lambda rows: search.memories_of_turn(rows, "p1")) == []
+    assert world.store.read(lambda rows: search.list_memories_of_turn(rows, "p1")) == []
 
 
 @pytest.mark.parametrize("times", [1, 2])

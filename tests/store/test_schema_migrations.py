@@ -289,17 +289,17 @@ def schema_of(rows: Rows) -> set[tuple[str, ...]]:
 
 def answers_and_dreams_are_in_the_journal(store: Store) -> None:
     """Checks the rows that BEFORE_SCHEMA put into tables that the journal replaced."""
-    last = store.read(lambda rows: journal.last_answer(rows, projects=None))
+    last = store.read(lambda rows: journal.find_last_answer(rows, projects=None))
     assert last is not None
     assert (last.id, last.by, last.kind, last.item, last.made) == ("a3", "person", "keep", "m1", "m1")
-    rule = store.read(lambda rows: journal.last_answer(rows, projects=None, item_id="a2"))
+    rule = store.read(lambda rows: journal.find_last_answer(rows, projects=None, item_id="a2"))
     assert rule is not None and rule.by == "rule"
     kept = store.read(lambda rows: rows.all("select set_seq, item, text, state_after from changed_rows order by seq"))
     assert kept == [(3, "m1", "use tabs", '{"version": 4}'), (4, "m2", "a", "{}")]
     assert store.read(lambda rows: journal.count_actions(rows, 1)) == {"merge": 1, "page": 1}
-    page = store.read(lambda rows: journal.file_history(rows, [1], "memory/user.md"))
+    page = store.read(lambda rows: journal.list_file_history(rows, [1], "memory/user.md"))
     assert [(file.before, file.after) for file in page] == [(None, "x")]
-    merge, _ = store.read(lambda rows: [journal.change_set(rows, seq) for seq in journal.list_actions(rows, 1)])
+    merge, _ = store.read(lambda rows: [journal.read_change_set(rows, seq) for seq in journal.list_actions(rows, 1)])
     assert (merge.by, merge.reason, merge.evidence, merge.id) == ("dream", "same", "u1 u2", "")
 
 
@@ -326,9 +326,11 @@ def test_a_database_at_the_last_migration_before_the_schema_goes_on_with_its_dat
     assert store.migrated == ["0023_schema", "0024_topic_projects"]
     assert store.read(activity.counts)["memories"] == 1
     assert store.read(schema_of) == new
-    assert [prompt.uuid for prompt in store.read(lambda rows: speaker_reviews.speakers_due(rows, limit=9))] == ["u1"]
-    assert [(row.at, row.after_event) for row in store.read(events.unreported_sessions)] == [("2026", 7)]
-    assert [due.changes for due in store.read(topics.due_projects)] == [3]
+    assert [prompt.uuid for prompt in store.read(lambda rows: speaker_reviews.list_speakers_due(rows, limit=9))] == [
+        "u1"
+    ]
+    assert [(row.at, row.after_event) for row in store.read(events.list_unreported_sessions)] == [("2026", 7)]
+    assert [due.changes for due in store.read(topics.list_due_projects)] == [3]
     assert store.read(lambda rows: rows.text("select evidence from session_links")) == "u1 u2"
     assert store.read(lambda rows: tampered_transcripts.is_tampered(rows, "hash of a name"))
     answers_and_dreams_are_in_the_journal(store)

@@ -90,7 +90,7 @@ def test_the_neighbours_of_a_turn_are_the_searchable_ones_of_its_own_session_and
         y = say(rows, given, "y", "y", session="fork")
         found = {
             seq: (place.before, place.after)
-            for seq, place in search.turn_neighbours(rows, [a, c, d, 99], projects=None).items()
+            for seq, place in search.map_turn_neighbours(rows, [a, c, d, 99], projects=None).items()
         }
         assert found == {a: (0, c), c: (a, d), d: (c, 0)}
         assert y in search.turns_by_seq(rows, [y])
@@ -159,13 +159,13 @@ def test_neighbours_are_the_nearest_that_can_be_searched_in_the_same_session(sto
         )
         (other,) = talk(rows, given, [("user", "other")], session="s2")
         counting = Counting(rows.connection)
-        found = search.turn_neighbours(counting, [one, two, three, other], projects=None)
+        found = search.map_turn_neighbours(counting, [one, two, three, other], projects=None)
         assert counting.asked == 1
         assert {seq: (place.before, place.after) for seq, place in found.items()} == {
             one: (0, two), two: (one, three), three: (two, 0), other: (0, 0)
         }  # fmt: skip
         assert found[one].session == found[two].session != found[other].session
-        assert search.turn_neighbours(rows, [], projects=None) == {}
+        assert search.map_turn_neighbours(rows, [], projects=None) == {}
 
     store.write(story)
 
@@ -183,12 +183,12 @@ def test_of_a_session_that_went_on_in_another_project_only_that_is_near_which_on
             turns.add_turn(rows, turn, text_hash=given.hash(body), host="claude", project=home, path="")
         known = search.turns_of_uuids(rows, [f"s1-{number}" for number in range(4)])
         one, two, three, four = (known[f"s1-{number}"] for number in range(4))
-        found = search.turn_neighbours(rows, [one, two, three, four], projects=[here])
+        found = search.map_turn_neighbours(rows, [one, two, three, four], projects=[here])
         assert {seq: (place.before, place.after) for seq, place in found.items() if seq in (one, two)} == {
             one: (0, two), two: (one, 0)
         }  # fmt: skip
-        assert search.turn_neighbours(rows, [two], projects=None)[two].after == three
-        asked = search.user_turns_between(rows, given.at(0), "", projects=[here], limit=9)
+        assert search.map_turn_neighbours(rows, [two], projects=None)[two].after == three
+        asked = search.list_user_turns_between(rows, given.at(0), "", projects=[here], limit=9)
         assert [seq for seq, _ in asked] == [one]
         entries = digests.read_entries(rows, found[one].session)
         assert len(entries) == 4, "without a wall a digest tells all of its session"
@@ -208,7 +208,7 @@ def test_a_prompt_has_its_answer_beside_it_and_what_was_said_at_work_stands_betw
         said = [("user", "why?"), ("assistant", "let me look"), ("tool_call", "ls"), ("assistant", "now I see"),
                 ("assistant", "because"), ("user", "thanks"), ("assistant", "welcome")]  # fmt: skip
         why, look, _, see, because, thanks, welcome = talk(rows, given, said)
-        found = search.turn_neighbours(rows, [why, look, see, because, thanks, welcome], projects=None)
+        found = search.map_turn_neighbours(rows, [why, look, see, because, thanks, welcome], projects=None)
         assert {seq: (place.before, place.after) for seq, place in found.items()} == {
             why: (0, because), look: (why, because), see: (why, because), because: (why, thanks),
             thanks: (because, welcome), welcome: (thanks, 0),
@@ -223,7 +223,7 @@ def test_an_exchange_without_end_is_not_looked_through(store: Store, given: Any,
 
     def story(rows: Rows) -> None:
         turns = talk(rows, given, [("user", "go"), *[("assistant", f"step {number}") for number in range(8)]])
-        found = search.turn_neighbours(rows, turns, projects=None)
+        found = search.map_turn_neighbours(rows, turns, projects=None)
         assert (found[turns[1]].before, found[turns[1]].after) == (turns[0], turns[3])
         assert (found[turns[5]].before, found[turns[5]].after) == (turns[4], turns[7])
 
@@ -233,12 +233,12 @@ def test_an_exchange_without_end_is_not_looked_through(store: Store, given: Any,
 def test_what_users_said_at_a_time_is_found_by_the_sessions_of_that_time(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         first, _, last = talk(rows, given, [("user", "one"), ("assistant", "two"), ("user", "three")])
-        everything = search.user_turns_between(rows, given.at(0), "", projects=None, limit=9)
+        everything = search.list_user_turns_between(rows, given.at(0), "", projects=None, limit=9)
         assert [seq for seq, _ in everything] == [last, first]
         assert [
-            seq for seq, _ in search.user_turns_between(rows, given.at(0), given.at(1), projects=None, limit=9)
+            seq for seq, _ in search.list_user_turns_between(rows, given.at(0), given.at(1), projects=None, limit=9)
         ] == [first]
-        assert search.user_turns_between(rows, given.at(9), "", projects=None, limit=9) == []
-        assert len(search.user_turns_between(rows, given.at(0), "", projects=None, limit=1)) == 1
+        assert search.list_user_turns_between(rows, given.at(9), "", projects=None, limit=9) == []
+        assert len(search.list_user_turns_between(rows, given.at(0), "", projects=None, limit=1)) == 1
 
     store.write(story)

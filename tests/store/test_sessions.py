@@ -33,10 +33,10 @@ def test_a_message_counts_once_with_what_its_last_line_says(store: Store, given:
                 MessageTokens("nobody", "m", 1, 1, 1, 1),
             ],
         )
-        assert token_usage.usage_of(rows, 1) == TokenSum(2, 11, 19, 3, 4)
-        assert token_usage.usage_of(rows, 2) == token_usage.usage_of_agents(rows, "s1") == TokenSum(1, 5, 5, 5, 5)
-        assert token_usage.usage_of(rows, 3) == TokenSum(1, 1, 9, 3, 4), "a fork's transcript has it, too"
-        assert token_usage.usage_of_agents(rows, "fork") == TokenSum()
+        assert token_usage.sum_usage(rows, 1) == TokenSum(2, 11, 19, 3, 4)
+        assert token_usage.sum_usage(rows, 2) == token_usage.sum_usage_of_agents(rows, "s1") == TokenSum(1, 5, 5, 5, 5)
+        assert token_usage.sum_usage(rows, 3) == TokenSum(1, 1, 9, 3, 4), "a fork's transcript has it, too"
+        assert token_usage.sum_usage_of_agents(rows, "fork") == TokenSum()
 
     store.write(story)
 
@@ -48,7 +48,9 @@ def test_what_csmd_put_before_a_session_is_counted_over_all_of_it(store: Store, 
                 rows, receipt_id=f"r{number}", session_id="s1", event="prompt", project=0, at=given.at(number),
                 tokens=tokens, text_hash="h", items=[],
             )  # fmt: skip
-        assert token_usage.tokens_injected(rows, "s1") == (2, 42) and token_usage.tokens_injected(rows, "s2") == (0, 0)
+        assert token_usage.sum_tokens_injected(rows, "s1") == (2, 42) and token_usage.sum_tokens_injected(
+            rows, "s2"
+        ) == (0, 0)
 
     store.write(story)
 

@@ -173,8 +173,8 @@ def make_shelf(folder: Path, *, hidden: bool) -> Shelf:
             workspaces.join(rows, wall, rows.number("select seq from projects where root = :root", root=f"/w/{name}"))
         if hidden:
             entangle(rows)
-        return {OPEN: projects.visible_projects(rows, inside=0)} | {
-            name: projects.visible_projects(rows, inside=wall) for name, wall in walls.items()
+        return {OPEN: projects.list_visible_projects(rows, inside=0)} | {
+            name: projects.list_visible_projects(rows, inside=wall) for name, wall in walls.items()
         }
 
     places = store.write(write)

@@ -41,7 +41,7 @@ def test_nobody_can_load_an_extension_through_sql(rows: Rows) -> None:
 
 
 def test_the_vector_extension_is_found_without_importing_numpy() -> None:
-    code = "import sys; from csmd.store import core, sqlite; sqlite.vector_extension(); print('numpy' in sys.modules, 'sqlite_vec' in sys.modules)"
+    code = "import sys; from csmd.store import core, sqlite; sqlite.find_vector_extension(); print('numpy' in sys.modules, 'sqlite_vec' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() == [
         "False",
         "False",

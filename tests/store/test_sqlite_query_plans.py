@@ -142,18 +142,18 @@ def _purged_names(rows: Rows, given: Given) -> None:
 
 def _unheard(rows: Rows, given: Given) -> None:
     events.mark_unreported(rows, ["s1"], at=given.now)
-    events.unreported_sessions(rows)
-    events.sessions_without_events(
+    events.list_unreported_sessions(rows)
+    events.list_sessions_without_events(
         rows, began=given.at(0), lively=given.at(0), answered=given.at(400), now=given.at(400)
     )
-    events.latest_events(rows, "claude")
+    events.list_latest_events(rows, "claude")
     events.drop_unreported(rows, ["s1"])
 
 
 def _gotchas(rows: Rows, given: Given) -> None:
     cursors.move_cursor(rows, "distill", "1", 2)
     cursors.sessions_behind(rows, "gotchas", after="distill")
-    turns.stream_turns(rows, 1, after=0, until=9, written=True)
+    turns.read_stream_turns(rows, 1, after=0, until=9, written=True)
     failure_link_rows.find_progress(rows, "s1")
     failure_link_rows.read_project(rows, 1)
     failure_link_rows.list_memories_after(rows, 0, limit=9)
@@ -165,29 +165,29 @@ def _gotchas(rows: Rows, given: Given) -> None:
     )
     failures.add_fix(rows, error=1, turn=2, session=1, uuid="l2", at=given.now, files=["a.go"], text="t")
     failures.list_failures(rows, 1)
-    failures.last_fix_ordinal(rows, 1, 1)
+    failures.find_last_fix_ordinal(rows, 1, 1)
     failures.list_failed_commands(rows, 1)
     failures.read_message(rows, 1)
     failures.find_same_message(rows, "m", other_than="g", projects=[1])
     failures.add_symptom(rows, 1, uuid="l1", at=given.now, text="tabs are red", fingerprint="f")
-    failures.symptoms_of(rows, [1])
+    failures.list_symptoms(rows, [1])
     fulltext.text_hits(rows, "symptom", ["red"], projects=[1], limit=9)
     failures.add_refutation(rows, 1, uuid="l2", at=given.now, reason="r", lowered=0.2)
     failures.read_confidence_loss(rows, 1)
-    failures.refutations_of(rows, 1)
+    failures.list_refutations(rows, 1)
     failures.find_error(rows, "f", [1])
     failures.find_error(rows, "f", [1], already_in=failures.PresentContext("s1", given.now))
     failures.find_error_by_id(rows, failures.format_error_id("f"), None)
     failures.find_others_with_message(rows, "m", other_than="g", projects=[1], limit=5)
-    turns.last_tool_inputs(rows, "s1", {"Edit"}, back=100, limit=20)
+    turns.list_last_tool_inputs(rows, "s1", {"Edit"}, back=100, limit=20)
     memory_scenes.set_scene(rows, 1, uuid="l1", text="at a.py")
     memory_scenes.set_scene(rows, 2, uuid="l1", text="")
-    memory_scenes.scenes_of_session(rows, "s1")
-    memory_scenes.prompts_of(rows, 1, until=9)
+    memory_scenes.map_scenes_of_session(rows, "s1")
+    memory_scenes.list_prompts(rows, 1, until=9)
     statement_rows.list_personal_turns(rows, 1)
-    memory_scenes.scene_directories(rows, 1)
-    memory_scenes.stated_by_session(rows, 1, "s1", until=9)
-    memory_scenes.file_changes_of(rows, 1, until=9, limit=9, characters=9)
+    memory_scenes.find_scene_directories(rows, 1)
+    memory_scenes.list_stated_by_session(rows, 1, "s1", until=9)
+    memory_scenes.list_file_changes(rows, 1, until=9, limit=9, characters=9)
     failures.delete_turn(rows, 1, "l1")
 
 
@@ -195,18 +195,18 @@ def _uses(rows: Rows, given: Given) -> None:
     _receipt(rows, given)
     late = given.at(900)
     assert receipts.list_waiting(rows, answered_before=late, idle_before=late, start_idle_before=late, limit=9)
-    receipts.item_texts(rows, 1)
-    receipts.ordinal_at(rows, 1, late)
+    receipts.read_item_texts(rows, 1)
+    receipts.find_ordinal_at(rows, 1, late)
     receipts.record_use(rows, 1, {"m1": (True, "words")})
-    receipts.usage_since(rows, given.at(0))
-    receipts.usage_since(rows, given.at(0), projects=[1])
+    receipts.sum_usage_since(rows, given.at(0))
+    receipts.sum_usage_since(rows, given.at(0), projects=[1])
 
 
 def _usage(rows: Rows) -> None:
     token_usage.record_usage(rows, [MessageTokens("s1", "m1", 1, 1, 1, 1)])
-    token_usage.usage_of(rows, 1)
-    token_usage.usage_of_agents(rows, "s1")
-    token_usage.tokens_injected(rows, "s1")
+    token_usage.sum_usage(rows, 1)
+    token_usage.sum_usage_of_agents(rows, "s1")
+    token_usage.sum_tokens_injected(rows, "s1")
 
 
 def _noted(rows: Rows, given: Given) -> None:
@@ -227,7 +227,7 @@ def _checkpoints(rows: Rows, given: Given) -> None:
     )
     checkpoints.save_checkpoint(rows, row, [("goal", "t", "l1", "", 1)], [("l1", "user", "", given.now, "yes")])
     checkpoints.mark_restored(rows, 1, at=given.now, session_id="")
-    events.session_events_after(rows, ("pre_compact",), after=0, limit=9)
+    events.read_session_events(rows, ("pre_compact",), after=0, limit=9)
     checkpoints.list_summaries(rows, after=0, limit=9)
     checkpoints.is_summarised(rows, session, since=given.now)
     checkpoints.list_incomplete(rows)
@@ -258,12 +258,12 @@ def _dream(rows: Rows, given: Given) -> None:
     for seq in journal.list_actions(rows, begun.seq):
         changed = journal.changed_rows(rows, seq)
         memory_snapshots.restore(rows, [(row.was, row.then) for row in changed], at=given.now)
-        journal.mark_rows(rows, journal.change_set(rows, seq), changed, {}, now=given.now)
-    belief_changes.represented_memories(rows, "m1")
+        journal.mark_rows(rows, journal.read_change_set(rows, seq), changed, {}, now=given.now)
+    belief_changes.list_represented_ids(rows, "m1")
     place = dream_scopes.DreamScope(seq=1, everywhere=0)
     dream_scopes.record_compared_digest(rows, place, "d1")
-    dream_scopes.compared_digest(rows, place)
-    dream_scopes.vector_state(rows, place)
+    dream_scopes.read_compared_digest(rows, place)
+    dream_scopes.read_vector_state(rows, place)
     journal.count_actions(rows, begun.seq)
     dreams.update_page_row(rows, "memory/user.md", "one", now=given.now)
 
@@ -271,10 +271,10 @@ def _dream(rows: Rows, given: Given) -> None:
 def _topics(rows: Rows, given: Given) -> None:
     memories.insert(rows, given.memory("m2", "tabs again", project=1), text_hash="h2")
     topics.tag_memory(rows, 1, "tabs", by=topics.PERSON)
-    topics.replace_tags(rows, 1, topics.changed_tags(rows, 1, [(2, "tabs", 0.5)]))
+    topics.replace_tags(rows, 1, topics.find_changed_tags(rows, 1, [(2, "tabs", 0.5)]))
     topics.replace_tags(rows, 1, [(1, "spaces", None)])
     topics.mark_computed(rows, topics.DueProject(project_seq=1, changes=9, memories=2))
-    topics.newest_memories(rows, 1, limit=9)
+    topics.list_newest_memories(rows, 1, limit=9)
     topics.topics_of_memories(rows, [1, 2])
     topics.list_members(rows, "tabs", [1])
     topics.move_tags(rows, 2, 0)
@@ -285,9 +285,9 @@ def _topics(rows: Rows, given: Given) -> None:
 def _told_days(rows: Rows, given: Given) -> None:
     one = stored_days.Ending(1, 1, "s1", 1, "", 0, "", "", given.now, "", "", False, 0, "", "")
     stored_days.note_day(rows, one, day="2026-03-01", as_of=(0, ""))
-    stored_days.endings_after(rows, after=0, limit=9)
-    stored_days.live_endings(rows, since=given.at(0), limit=9)
-    session_contents.turn_times(rows, 1)
+    stored_days.list_endings_after(rows, after=0, limit=9)
+    stored_days.list_live_endings(rows, since=given.at(0), limit=9)
+    session_contents.list_turn_times(rows, 1)
     session_contents.list_gotchas(rows, 1, limit=9)
     session_contents.list_agents(rows, "s1")
     stored_days.days_due(rows, "move", limit=9)
@@ -305,34 +305,36 @@ HOT: dict[str, Any] = {
     "add_turn": _add_turn,
     "settle": lambda rows, given: provisional_turns.record_settled(rows, "s1", at=given.at(400)),
     "set_title": lambda rows, _: turns.set_title(rows, "s1", "t", first=True),
-    "over": lambda rows, given: provisional_turns.expired_provisional(
+    "over": lambda rows, given: provisional_turns.list_expired_provisional(
         rows, before=given.at(400), after=provisional_turns.START, limit=9
     ),
     "positions_written_since": lambda rows, _: cursors.file_positions(rows, since=1, limit=9),
     "close_provisional": lambda rows, given: provisional_turns.close_provisional(
         rows,
-        provisional_turns.expired_provisional(rows, before=given.at(400), after=provisional_turns.START, limit=1000)[0],
+        provisional_turns.list_expired_provisional(
+            rows, before=given.at(400), after=provisional_turns.START, limit=1000
+        )[0],
     ),
-    "stream_turns": lambda rows, _: turns.stream_turns(rows, 1, after=0, kinds=("user", "assistant")),
-    "calls that say something": lambda rows, _: turns.tool_calls(
+    "stream_turns": lambda rows, _: turns.read_stream_turns(rows, 1, after=0, kinds=("user", "assistant")),
+    "calls that say something": lambda rows, _: turns.list_tool_calls(
         rows, 1, after=0, tools=("Bash", "Task"), holding={"Bash": "git"}
     ),
     "settle a place": lambda rows, given: projects.ensure_with_directory(rows, given.project(), now=""),
     "a place that is new": lambda rows, given: projects.recognise(rows, given.project("new")),
-    "wall_around": lambda rows, _: projects.workspace_around(rows, "/home/me/shop"),
-    "visible": lambda rows, _: projects.visible_projects(rows, inside=0),
+    "wall_around": lambda rows, _: projects.find_workspace_around(rows, "/home/me/shop"),
+    "visible": lambda rows, _: projects.list_visible_projects(rows, inside=0),
     "active_day": lambda rows, _: projects.active_day(rows, 1),
-    "fresh_since": lambda rows, _: session_context.context_since(rows, "s1"),
-    "said_since": lambda rows, _: session_context.conversation_since(rows, "s1"),
+    "fresh_since": lambda rows, _: session_context.find_context_start(rows, "s1"),
+    "said_since": lambda rows, _: session_context.find_conversation_start(rows, "s1"),
     "told": lambda rows, _: session_context.ids_in_context(rows, "s1"),
-    "injected": lambda rows, _: session_context.injection_totals(rows, "s1"),
+    "injected": lambda rows, _: session_context.sum_injections(rows, "s1"),
     "was_told": lambda rows, _: session_context.is_injected(rows, "s1", "m1"),
     "add_receipt": _receipt,
     "receipts to judge": lambda rows, given: _uses(rows, given),
     "what a session took": lambda rows, _: _usage(rows),
     "what was noted": lambda rows, given: _noted(rows, given),
     "near": lambda rows, _: session_context.recent_sessions(rows, [0, 1], "s1"),
-    "kind_of": lambda rows, _: search.kind_of(rows, "l1"),
+    "kind_of": lambda rows, _: search.find_kind(rows, "l1"),
     "upkeep of new memories": lambda rows, _: (
         memory_upkeep.list_memories_after(rows, 0, limit=9),
         memory_upkeep.list_dropped(rows),
@@ -341,13 +343,13 @@ HOT: dict[str, Any] = {
         memory_upkeep.list_candidates_about(rows, "m1"),
         belief_changes.is_merged(rows, memories.by_seqs(rows, [1])[1]),
     ),
-    "superseded": lambda rows, _: belief_changes.superseded_memories(rows, [1], limit=9),
-    "changes_of": lambda rows, _: belief_changes.changes_of(rows, "m1"),
-    "instructions of a brief": lambda rows, _: instruction_rows.instruction_texts(rows, [1], "claude"),
+    "superseded": lambda rows, _: belief_changes.list_superseded_seqs(rows, [1], limit=9),
+    "changes_of": lambda rows, _: belief_changes.list_changes(rows, "m1"),
+    "instructions of a brief": lambda rows, _: instruction_rows.list_instruction_texts(rows, [1], "claude"),
     "instructions read again": lambda rows, given: instruction_rows.replace_instructions(
         rows, 1, INSTRUCTED, now=given.now
     ),
-    "instructions known": lambda rows, _: instruction_rows.instruction_hashes(rows, 1),
+    "instructions known": lambda rows, _: instruction_rows.list_instruction_hashes(rows, 1),
     "listing": lambda rows, _: memories.list_memories(rows, projects=[0, 1], limit=9),
     "by_hash": lambda rows, _: memories.by_hash(rows, "h", project=1),
     "by_seqs": lambda rows, _: memories.by_seqs(rows, [1]),
@@ -363,17 +365,17 @@ HOT: dict[str, Any] = {
         passages.by_seqs(rows, [1, 2]),
         passages.find_neighbours(rows, [1, 2]),
         passages.passages_of_turns(rows, [1, 2]),
-        vectors.distances(rows, "passage", 1, b"abcd", [1, 2]),
+        vectors.compute_distances(rows, "passage", 1, b"abcd", [1, 2]),
     ),
     "vectors to be made": lambda rows, _: vectors.has_waiting(rows, 1),
     "turns_by_seq": lambda rows, _: search.turns_by_seq(rows, [1, 2]),
     "turns_of_uuids": lambda rows, _: search.turns_of_uuids(rows, ["l1"]),
-    "beside": lambda rows, _: search.turn_neighbours(rows, [1, 2], projects=[1]),
-    "turns that state": lambda rows, _: search.stating_turns(rows, [1], projects=[1]),
-    "asked_between": lambda rows, given: search.user_turns_between(
+    "beside": lambda rows, _: search.map_turn_neighbours(rows, [1, 2], projects=[1]),
+    "turns that state": lambda rows, _: search.list_stating_turns(rows, [1], projects=[1]),
+    "asked_between": lambda rows, given: search.list_user_turns_between(
         rows, given.at(0), given.at(400), projects=[1], limit=9
     ),
-    "asked_between of all": lambda rows, given: search.user_turns_between(
+    "asked_between of all": lambda rows, given: search.list_user_turns_between(
         rows, given.at(0), "", projects=None, limit=9
     ),
     "narrowed": lambda rows, _: (
@@ -389,7 +391,7 @@ HOT: dict[str, Any] = {
     "move_to": lambda rows, _: vectors.move_passages(rows, 1, 0),
     "sessions_behind": lambda rows, _: cursors.sessions_behind(rows, "distill"),
     "conversation": lambda rows, _: session_contents.read_conversation(rows, 1, projects=None),
-    "new sessions": lambda rows, given: dreams.sessions_since(rows, given.at(0)),
+    "new sessions": lambda rows, given: dreams.count_sessions_since(rows, given.at(0)),
     "last dream": lambda rows, _: dreams.find_latest(rows),
     "dream": lambda rows, given: _dream(rows, given),
     "sessions listing": lambda rows, _: sessions.list_sessions(rows, projects=[1], limit=9),
@@ -397,17 +399,17 @@ HOT: dict[str, Any] = {
     "drop_old": lambda rows, given: text_retention.drop_old_output(rows, before=given.at(400), days=90, limit=9),
     "drop_oldest": lambda rows, _: text_retention.drop_oldest_output(rows, limit=9),
     "is_any_left": lambda rows, _: text_retention.has_output(rows),
-    "file_state": lambda rows, _: cursors.file_state(rows, "/t"),
+    "file_state": lambda rows, _: cursors.find_file_state(rows, "/t"),
     "unheard sessions": _unheard,
     "count": lambda rows, _: activity.increment_counters(rows, [("bad lines", 1)]),
-    "last_event": lambda rows, _: activity.last_event_times(rows),
-    "last_read": lambda rows, _: activity.last_read_at(rows),
+    "last_event": lambda rows, _: activity.list_last_event_times(rows),
+    "last_read": lambda rows, _: activity.find_last_read_time(rows),
     "sessions for the days' files": _told_days,
     "typed prompts": lambda rows, given: sessions.count_typed(rows, latest=10),
-    "live sessions": lambda rows, given: sessions.live_sessions(rows, since=given.at(0), limit=5),
+    "live sessions": lambda rows, given: sessions.list_live_sessions(rows, since=given.at(0), limit=5),
     "probes": lambda rows, given: probes.remove_probe(rows, before=given.at(0)),
     "read_among": lambda rows, _: sessions.count_with_transcript(rows, [1, 2]),
-    "stream positions": lambda rows, _: activity_feed.feed_positions(rows),
+    "stream positions": lambda rows, _: activity_feed.read_feed_positions(rows),
     "stream": lambda rows, _: [
         activity_feed.read_feed(rows, kind, projects=[1], limit=9) for kind in activity_feed.KINDS
     ],
@@ -463,8 +465,8 @@ def test_what_status_counts_of_long_tables_is_read_from_their_tallies(store: Sto
     def look(rows: Rows) -> set[str]:
         story(rows, given)
         watching = Watching(rows.connection)
-        activity.tallied_counts(watching)
-        activity.memories_by_gate_and_tier(watching)
+        activity.read_tallies(watching)
+        activity.count_by_gate_and_tier(watching)
         activity.list_sizes(watching)
         return {step.partition(":")[0] for step in scans(rows, watching.ran)}
 
@@ -511,7 +513,7 @@ def test_what_was_said_before_is_looked_up_by_its_text_and_not_among_all_turns_o
 def test_turns_that_state_memories_are_looked_up_from_these_and_not_among_all_that_is_searchable(store: Store) -> None:
     def look(rows: Rows) -> list[str]:
         watching = Watching(rows.connection)
-        search.stating_turns(watching, range(100), projects=range(7))
+        search.list_stating_turns(watching, range(100), projects=range(7))
         return [str(rows.all(f"explain query plan {sql}", **values)[0][3]) for sql, values in watching.ran]
 
     first_steps = store.read(look)

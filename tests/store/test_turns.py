@@ -83,7 +83,7 @@ def believe(rows: Rows, given: Given, uuid: str) -> None:
 
 def texts(rows: Rows, session: str = "s1") -> list[tuple[str, str]]:
     seq = rows.value("select seq from sessions where id = :id", id=session)
-    return [(turn.uuid, turn.text) for turn in turns.stream_turns(rows, seq, after=0)]
+    return [(turn.uuid, turn.text) for turn in turns.read_stream_turns(rows, seq, after=0)]
 
 
 def dangling(rows: Rows) -> list[str]:
@@ -144,7 +144,7 @@ def test_a_sub_agents_conversation_is_kept_apart_from_its_sessions(store: Store,
         assert hook(rows, given, "e1", "look", kind="assistant")
         assert texts(rows, "s1/a7") == [("l1", "look")]
         assert texts(rows) == [("hook:e1", "look")]
-        (turn,) = turns.stream_turns(rows, 1, after=0)
+        (turn,) = turns.read_stream_turns(rows, 1, after=0)
         assert (turn.session_id, turn.agent_id) == ("s1", "a7")
         assert activity.counts(rows)["agents"] == 1 and activity.counts(rows)["sessions"] == 1
 
@@ -190,26 +190,26 @@ def test_when_the_transcript_has_gone_on_a_double_is_dropped_and_a_hook_only_tur
         believe(rows, given, "hook:e3")
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(0), after=provisional_turns.START, limit=1000)[
-                0
-            ],
+            provisional_turns.list_expired_provisional(
+                rows, before=given.at(0), after=provisional_turns.START, limit=1000
+            )[0],
         ) == (0, 0), "it is too early"
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(
+            provisional_turns.list_expired_provisional(
                 rows, before=given.at(500), after=provisional_turns.START, limit=1000
             )[0],
         ) == (1, 0), "the transcript has not gone on"
         line(rows, given, "l9", "later", second=100)
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(
+            provisional_turns.list_expired_provisional(
                 rows, before=given.at(500), after=provisional_turns.START, limit=1000
             )[0],
         ) == (0, 1)
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(
+            provisional_turns.list_expired_provisional(
                 rows, before=given.at(500), after=provisional_turns.START, limit=1000
             )[0],
         ) == (0, 0)
@@ -229,14 +229,14 @@ def test_the_wait_ends_with_the_session_too(store: Store, given: Given) -> None:
         hook(rows, given, "e1", "only here")
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(
+            provisional_turns.list_expired_provisional(
                 rows, before=given.at(500), after=provisional_turns.START, limit=1000
             )[0],
         ) == (0, 0)
         events.record_event(rows, given.event("e2", name="session_end", second=9), text_hash="", payload_hash="e2")
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(
+            provisional_turns.list_expired_provisional(
                 rows, before=given.at(500), after=provisional_turns.START, limit=1000
             )[0],
         ) == (0, 1)
@@ -253,7 +253,7 @@ def test_an_answer_that_stands_in_several_lines_is_no_turn_of_its_own(store: Sto
         believe(rows, given, "hook:e1")
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(
+            provisional_turns.list_expired_provisional(
                 rows, before=given.at(500), after=provisional_turns.START, limit=1000
             )[0],
         ) == (1, 0)
@@ -315,7 +315,7 @@ def test_beyond_its_room_a_session_keeps_turns_but_not_their_words_tools_first(s
         assert add(rows, "u4", "d" * 20).startswith("[not kept: "), "read again"
         assert add(rows, "u6", "f" * 99, session="s2") == "f" * 99
         assert rows.value("select bytes from sessions where id = 's1'") == 100
-        assert activity.counters(rows)["turns not kept"] == 2
+        assert activity.read_counters(rows)["turns not kept"] == 2
         assert len(texts(rows)) == 5
         hook(rows, given, "e1", "g" * 20)
         assert add(rows, "u7", "g" * 20).startswith("[not kept: ")
@@ -356,7 +356,7 @@ def test_what_was_said_twice_and_is_in_the_transcript_once_is_no_double(store: S
         line(rows, given, "l2", "later", second=100)
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(
+            provisional_turns.list_expired_provisional(
                 rows, before=given.at(500), after=provisional_turns.START, limit=1000
             )[0],
         ) == (0, 1)
@@ -373,7 +373,7 @@ def test_an_answer_is_no_double_of_a_prompt_of_the_same_words(store: Store, give
         line(rows, given, "l2", "later", second=100)
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(
+            provisional_turns.list_expired_provisional(
                 rows, before=given.at(500), after=provisional_turns.START, limit=1000
             )[0],
         ) == (0, 1)
@@ -391,7 +391,7 @@ def test_a_double_whose_line_is_stored_under_a_fork_is_known_as_one(store: Store
         hook(rows, given, "e1", "yes")
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(
+            provisional_turns.list_expired_provisional(
                 rows, before=given.at(500), after=provisional_turns.START, limit=1000
             )[0],
         ) == (1, 0)
@@ -408,7 +408,7 @@ def test_a_line_that_comes_when_nobody_waits_any_more_still_replaces_the_hook_on
         line(rows, given, "l2", "later", second=100)
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(
+            provisional_turns.list_expired_provisional(
                 rows, before=given.at(500), after=provisional_turns.START, limit=1000
             )[0],
         ) == (0, 1)
@@ -428,8 +428,8 @@ def test_a_turn_that_turns_out_to_be_another_projects_takes_its_statements_and_v
         other = projects.seq_of(rows, given.project("other"))
         assert other is not None
         assert [row[5] for row in statement_rows.list_statements_after(rows, 0, limit=9)] == [other]
-        assert len(vectors.vector_hits(rows, "passage", 1, b"abcd", projects=[other], limit=5)) == 1
-        assert vectors.vector_hits(rows, "passage", 1, b"abcd", projects=[1], limit=5) == []
+        assert len(vectors.find_vector_hits(rows, "passage", 1, b"abcd", projects=[other], limit=5)) == 1
+        assert vectors.find_vector_hits(rows, "passage", 1, b"abcd", projects=[1], limit=5) == []
 
     store.write(story)
     assert store.write(check_database) == []
@@ -512,7 +512,7 @@ def test_a_deleted_turns_row_key_is_never_given_again(store: Store, given: Given
         believe(rows, given, "hook:e2")
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(
+            provisional_turns.list_expired_provisional(
                 rows, before=given.at(500), after=provisional_turns.START, limit=1000
             )[0],
         ) == (1, 0)
@@ -667,7 +667,7 @@ def test_only_tool_traffic_from_before_the_day_is_dropped_and_its_turns_stay(sto
     listed = store.read(lambda rows: session_contents.read_conversation(rows, 1, projects=None))
     assert len(listed) == 16 and [turn.dropped for turn in listed if turn.uuid == "tool_result-0"] == [size]
     assert store.write(lambda rows: text_retention.drop_old_output(rows, before=before, days=90, limit=100)) == 0
-    counted = store.read(activity.counters)
+    counted = store.read(activity.read_counters)
     assert (counted[text_retention.DROPPED_COUNTER], counted[text_retention.DROPPED_BYTES_COUNTER]) == (4, 4 * size)
     assert store.write(check_database) == []
 
@@ -713,9 +713,9 @@ def test_what_was_dropped_stays_dropped_when_its_transcript_is_read_again(store:
 
 def test_room_is_what_is_used_and_not_what_the_file_has_grown_to(store: Store, given: Given) -> None:
     store.write(lambda rows: fill(rows, given, days=28, said="word " * 1500))
-    used = store.read(lambda rows: text_retention.room_used(rows, limit=0)).used
+    used = store.read(lambda rows: text_retention.measure_room(rows, limit=0)).used
     file = store.read(lambda rows: rows.value("pragma page_count") * rows.value("pragma page_size"))
     store.write(lambda rows: text_retention.drop_oldest_output(rows, limit=1000))
-    after = store.read(lambda rows: text_retention.room_used(rows, limit=0)).used
+    after = store.read(lambda rows: text_retention.measure_room(rows, limit=0)).used
     assert after <= used - 28 * 2 * 4096, (used, after)
     assert store.read(lambda rows: rows.value("pragma page_count") * rows.value("pragma page_size")) >= file

@@ -91,9 +91,9 @@ def test_removing_a_rows_vectors_removes_them_of_every_model_and_of_no_other_row
         assert activity.counts(rows)["vectors"] == 6
         vectors.delete_of_row(rows, "memory", one)
         for model in (1, 2):
-            assert [row[0] for row in vectors.vector_hits(rows, "memory", model, b"abcd", projects=None, limit=9)] == [
-                other
-            ]
+            assert [
+                row[0] for row in vectors.find_vector_hits(rows, "memory", model, b"abcd", projects=None, limit=9)
+            ] == [other]
         rows.run("delete from memories where seq = :seq", seq=one)
 
     store.write(story)
@@ -108,17 +108,19 @@ def test_the_nearest_come_first_within_the_projects_that_are_asked_for(store: St
         vectors.move_vectors(rows, "memory", near, shop)
         vectors.add_vectors(rows, "memory", model, [(near, shop, 0, 3, bytes([10, 0, 0, 0])), (far, 0, 0, 3, bytes([10, 3, 4, 0])),
                                             (elsewhere, shop, 5, 9, bytes([0, 0, 0, 100]))], reached=9)  # fmt: skip
-        hits = vectors.vector_hits(rows, "memory", model, bytes([10, 0, 0, 0]), projects=None, limit=2)
+        hits = vectors.find_vector_hits(rows, "memory", model, bytes([10, 0, 0, 0]), projects=None, limit=2)
         assert hits == [(near, 0, 3, 0.0), (far, 0, 3, pytest.approx(25.0))]
-        both = vectors.vector_hits(rows, "memory", model, bytes([10, 0, 0, 0]), projects=[0, shop], limit=9)
+        both = vectors.find_vector_hits(rows, "memory", model, bytes([10, 0, 0, 0]), projects=[0, shop], limit=9)
         assert [row[0] for row in both] == [near, far, elsewhere]
-        assert [row[0] for row in vectors.vector_hits(rows, "memory", model, bytes(4), projects=[0], limit=9)] == [far]
+        assert [row[0] for row in vectors.find_vector_hits(rows, "memory", model, bytes(4), projects=[0], limit=9)] == [
+            far
+        ]
         vectors.move_vectors(rows, "memory", far, shop)
         rows.run("update memories set project_seq = :shop where seq = :seq", shop=shop, seq=far)
-        assert vectors.vector_hits(rows, "memory", model, bytes(4), projects=[0], limit=9) == []
-        assert len(vectors.vector_hits(rows, "memory", model, bytes(4), projects=[shop], limit=9)) == 3
+        assert vectors.find_vector_hits(rows, "memory", model, bytes(4), projects=[0], limit=9) == []
+        assert len(vectors.find_vector_hits(rows, "memory", model, bytes(4), projects=[shop], limit=9)) == 3
         with pytest.raises(StoreError, match="no vectors"):
-            vectors.vector_table("statements; drop", model)
+            vectors.make_table_name("statements; drop", model)
 
     store.write(story)
     assert store.write(check_database) == []
@@ -139,9 +141,9 @@ def test_of_many_vectors_those_of_the_nearest_signs_are_compared_whole(
             seq = memory(rows, given, f"m{number}", shop if number % 2 else 0)
             vectors.add_vectors(rows, "memory", model, [(seq, 0, 0, 4, vector)], reached=seq)
         for where in (None, [shop], [0, shop]):
-            whole = [vectors.vector_hits(rows, "memory", model, asked, projects=where, limit=3) for asked in made]
+            whole = [vectors.find_vector_hits(rows, "memory", model, asked, projects=where, limit=3) for asked in made]
             monkeypatch.setattr(vectors, "MAX_WHOLE_VECTORS", 10)
-            few = [vectors.vector_hits(rows, "memory", model, asked, projects=where, limit=3) for asked in made]
+            few = [vectors.find_vector_hits(rows, "memory", model, asked, projects=where, limit=3) for asked in made]
             monkeypatch.setattr(vectors, "MAX_WHOLE_VECTORS", 50_000)
             assert [len(hits) for hits in few] == [3] * 60
             same = sum(
@@ -154,4 +156,4 @@ def test_of_many_vectors_those_of_the_nearest_signs_are_compared_whole(
 
 
 def test_a_vectors_signs_are_one_bit_for_each_number_above_zero() -> None:
-    assert vectors.vector_signs(bytes([1, 0, 127, 128, 255, 0, 0, 5, 9])) == bytes([0b10000101, 0b1])
+    assert vectors.compute_signs(bytes([1, 0, 127, 128, 255, 0, 0, 5, 9])) == bytes([0b10000101, 0b1])

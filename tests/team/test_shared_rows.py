@@ -63,7 +63,7 @@ def test_what_is_sent_twice_is_there_once_and_as_it_was_sent_last(rows: dict[str
     kept = memories.by_id(rows["ann"], "m1")
     assert kept is not None and (kept.text, kept.times, kept.version) == ("The port is 8443", 1, 4)
     assert [tag.name for tag in topics.topics_of_memories(rows["ann"], [kept.seq])[kept.seq]] == ["deploy"]
-    assert len(memory_links.links_of(rows["ann"], "m1")) == 1, "an edge comes with either end and is one"
+    assert len(memory_links.list_links(rows["ann"], "m1")) == 1, "an edge comes with either end and is one"
     counted = {
         table: rows["ann"].number(f"select count(*) from {table}")
         for table in ("memories", "belief_changes", "vectors", "scenes")

@@ -98,7 +98,9 @@ def test_a_turns_whole_text_that_a_hook_reported_is_none_beside_its_messages(hom
     home.read(MAIN)
     assert whole in [text for _, text in home.streams()[f"gemini:{SESSION}"]]
     expired, _ = home.store.read(
-        lambda rows: provisional_turns.expired_provisional(rows, before=NOW, after=provisional_turns.START, limit=9)
+        lambda rows: provisional_turns.list_expired_provisional(
+            rows, before=NOW, after=provisional_turns.START, limit=9
+        )
     )
     assert home.store.write(lambda rows: provisional_turns.close_provisional(rows, expired)) == (1, 0)
     assert whole not in [text for _, text in home.streams()[f"gemini:{SESSION}"]]
