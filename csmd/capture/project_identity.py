@@ -415,9 +415,8 @@ def find_lens(rows: Rows, cwd: str) -> int:
 def _find_home(rows: Rows, cwd: str, start: str) -> tuple[int | None, int]:
     project = identify_directory(cwd, start=start)
     seq = _find_row(rows, project)
-    return seq, projects.find_workspace_around(rows, project.place) if seq is None else projects.everywhere_of(
-        rows, seq
-    )
+    around = projects.find_workspace_around(rows, project.place) if seq is None else projects.everywhere_of(rows, seq)
+    return seq, around
 
 
 def find_lost_worktrees(pairs: Iterable[tuple[str, str]]) -> list[tuple[Project, Project]]:

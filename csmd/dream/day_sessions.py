@@ -109,9 +109,8 @@ def _read_deviations(
     deviations = [text for text, at in corrections if is_of_day(at) and not is_forgotten(text)]
     tools: dict[str, str] = {}
     rejections: Counter[str] = Counter()
-    for kind, tool, call, beginning, at in session_contents.list_tool_traffic(
-        rows, session, characters=RESULT_CHARACTERS
-    ):
+    traffic = session_contents.list_tool_traffic(rows, session, characters=RESULT_CHARACTERS)
+    for kind, tool, call, beginning, at in traffic:
         if kind == "tool_call":
             tools[call] = tool
         elif tool_calls.classify_result(beginning) == "rejected" and is_of_day(at):

@@ -95,9 +95,8 @@ def read_snapshot(read: Read, place: DreamScope, *, now: str, facts: Facts) -> S
     days = read(lambda rows: {seq: tuple(projects.active_days(rows, seq)) for seq in (place.seq, place.everywhere)})
     raised = read(lambda rows: candidates.of_source(rows, actions.DREAM_SOURCE, project=place.seq))
     dropped = read(memory_upkeep.list_dropped)
-    collected["questioned"] |= read(
-        partial(past_decisions.list_questioned_pairs, scope=place, source=supersession.SOURCE)
-    )
+    find_pairs = partial(past_decisions.list_questioned_pairs, scope=place, source=supersession.SOURCE)
+    collected["questioned"] |= read(find_pairs)
     yield
     elsewhere: dict[str, Memory] = {}
     for seqs in split_batches(read(partial(dream_scopes.list_stated_habits, scope=place)), READ_BATCH):

@@ -68,9 +68,7 @@ def _find_restated(rows: Rows, memory: Memory) -> Finding | None:
 def _is_separated(rows: Rows, memory: Memory, other: Memory) -> bool:
     """Whether a merge of two memories was undone, or a person rejected the finding that they say the same."""
     pairs = ((memory.id, other.id), (other.id, memory.id))
-    if any(
-        change.undone_at for memory_id, into in pairs for change in belief_changes.list_merges(rows, memory_id, into)
-    ):
+    if any(merge.undone_at for one_id, into in pairs for merge in belief_changes.list_merges(rows, one_id, into)):
         return True
     fingerprint = " ".join(sorted((memory.id, other.id)))
     dropped = memory_upkeep.list_dropped(rows)

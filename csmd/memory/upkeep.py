@@ -213,9 +213,7 @@ def _find_duplicates_of(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
 
 def _plan_additions(rows: Rows, findings: Sequence[Finding], now: str) -> Queueing:
     """Plans to add the findings that are not in the queue yet, without settling any."""
-    waiting = (
-        _select_settleable(candidates.find_waiting(rows, [finding.key for finding in findings])) if findings else []
-    )
+    waiting = _select_settleable(candidates.find_waiting(rows, [finding.key for finding in findings]))
     return replace(plan_queue(findings, waiting, dropped=memory_upkeep.list_dropped(rows), now=now), settle=())
 
 
