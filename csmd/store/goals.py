@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from csmd.store.row_values import columns
-from csmd.store.sqlite import Rows, in_keys, starts_with
+from csmd.store.sqlite import Rows, in_keys, make_id, starts_with
 
 
 class Goal(NamedTuple):
@@ -32,7 +31,7 @@ def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority:
     A goal with the same words is reopened; it becomes the user's if the user states it.
     """
     words = " ".join(text.casefold().split())
-    goal_id = "g" + hashlib.sha256(f"{project}:{session_id}:{words}".encode()).hexdigest()[:10]
+    goal_id = make_id("g", project, session_id, words)
     done_at = rows.find("goals", "done_at", id=goal_id)
     goal = {"id": goal_id, "project_seq": project, "session_id": session_id, "text": text, "authority": authority}
     rows.insert(

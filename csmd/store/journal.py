@@ -6,7 +6,6 @@ wrote. `csmd.memory.undo` restores the rows of one, `csmd.dream.dream_undo` the 
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,16 +18,16 @@ from csmd.store import memory_snapshots, tombstones
 from csmd.store.belief_changes import DREAM
 from csmd.store.memory_snapshots import Snapshot
 from csmd.store.row_values import columns
-from csmd.store.sqlite import Rows, in_keys
+from csmd.store.sqlite import Rows, in_keys, make_id
 from csmd.store.tombstones import ROWS_PER_PASS
 
-#: Who gave an answer.
+#: The giver of an answer.
 PERSON = "person"
 #: The kind of a change set that wrote a file.
 FILE_KIND = "page"
 #: The answer that closes an open matter.
 DONE = "done"
-#: What a person did that cannot be undone.
+#: The act of a person that cannot be undone.
 FORGET = "forget"
 _UNDONE = "and c.undone_at <> '' and f.kept = ''"
 #: A string of JSON.
@@ -93,7 +92,7 @@ def record_answer(
     """
     result_id, changed = _carry_out(rows, act, ())
     number = rows.number("select coalesce(max(seq), 0) from change_sets") + 1
-    answer_id = "a" + hashlib.sha256(f"{number}:{item or result_id}:{kind}:{now}".encode()).hexdigest()[:10]
+    answer_id = make_id("a", number, item or result_id, kind, now)
     seq = rows.insert_keyed(
         "change_sets",
         id=answer_id,
