@@ -365,7 +365,7 @@ def report_pages(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
             names += [str(path.relative_to(directory)).encode("utf-8", "replace").decode() for path in paths]
     restored = [{"page": row.path, "whole": row.held} for row in stored.values() if row.held]
     unread = [{"page": row.path, "why": row.problem} for row in stored.values() if row.problem]
-    asked = [{"page": path, "lines": number} for path, number in sorted(questions.items())]
+    page_questions = [{"page": path, "lines": number} for path, number in sorted(questions.items())]
     edited = [path for path, row in stored.items() if is_edited(row)]
     copies = find_copies(names, stored)
-    return {"asked": asked, "restored": restored, "unread": unread, "copies": copies, "edited": edited}
+    return {"asked": page_questions, "restored": restored, "unread": unread, "copies": copies, "edited": edited}
