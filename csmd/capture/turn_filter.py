@@ -186,7 +186,8 @@ def _find_purged_turns(rows: Rows, turns: list[Turn], key: bytes) -> set[str]:
     if not tombstones.has_kind(rows, "turn"):
         return set()
     names = {
-        one.uuid: tombstones.list_turn_names(one.uuid, one.stream, tokens.keyed_hash(one.text, key)) for one in turns
+        turn.uuid: tombstones.list_turn_names(turn.uuid, turn.stream, tokens.keyed_hash(turn.text, key))
+        for turn in turns
     }
     every_name = list(itertools.chain.from_iterable(names.values()))
     purged = tombstones.purged_names(rows, "turn", every_name, key=key)
