@@ -165,7 +165,7 @@ class Tasks:
         is_own = [key in transcript_keys or key.startswith(("distilling", "spooled")) for key, _ in problems]
         trouble = [f"{key}: {problem}" for key, problem in compress(problems, is_own)]
         return {
-            **result, "memories_new": after["memories"] - before["memories"],
+            **result, "memories_new": sum(after[name] - before[name] for name in ("memories", "superseded")),
             "vectors": after["vectors"] - before["vectors"], "took_s": seconds_since(began),
             "degraded": [*trouble, *degraded],
         }  # fmt: skip

@@ -1,6 +1,6 @@
 """The journal: what a person's answer or a dream's action changed, as change sets that can be undone.
 
-A change set holds a snapshot of each memory and candidate before and after the act, and the text of each file that it
+A change set holds a snapshot of each memory, candidate and goal before and after the act, and the text of each file that it
 wrote. `csmd.memory.undo` restores the rows of one, `csmd.dream.dream_undo` the files.
 """
 
@@ -27,6 +27,8 @@ PERSON = "person"
 FILE_KIND = "page"
 #: The answer that closes an open matter.
 DONE = "done"
+#: The declaration of a goal.
+GOAL = "goal"
 #: The act of a person that cannot be undone.
 FORGET = "forget"
 _UNDONE = "and c.undone_at <> '' and f.kept = ''"
@@ -37,7 +39,7 @@ _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 class ChangeSet(NamedTuple):
     """One act of a person, an assistant, a rule or a dream; `id`, `item` and `made` are "" for a dream's.
 
-    `kind` is the answer or the action, `item` the memory, candidate or matter that the answer is about, `made` the
+    `kind` is the answer or the action, `item` the memory, candidate, goal or matter that the answer is about, `made` the
     resulting memory. `evidence` are ids and uuids that the reason rests on. A purge leaves a set without rows and files.
     """
 
@@ -56,7 +58,7 @@ class ChangeSet(NamedTuple):
 
 
 class ChangedRow(NamedTuple):
-    """A memory or candidate before and after an act.
+    """A memory, candidate or goal before and after an act.
 
     `kept`: why it was not restored, or "".
     """
@@ -77,6 +79,8 @@ class ChangedFile(NamedTuple):
     kept: str = ""
 
 
+#: The tables whose changed rows a change set records.
+_JOURNALED = ("memories", "candidates", "goals")
 _COLUMNS = columns(ChangeSet, "c", id="coalesce(c.id, '')", by="c.by_whom")
 
 
@@ -121,8 +125,8 @@ def record_action(
 ) -> bool:
     """Carries out an action of a dream and records all that it changed; returns False if that is nothing.
 
-    `items` are the memories whose annotations it may change: changed rows of memories and candidates are noticed
-    anyway.
+    `items` are the memories whose annotations it may change: changed rows of memories, candidates and goals
+    are noticed anyway.
     """
     _, changed = _carry_out(rows, act, items)
     if changed:
@@ -183,16 +187,16 @@ def _watch(rows: Rows) -> Iterator[Mapping[str, set[int]]]:
 
 
 def _find_touched(rows: Rows, touched: Mapping[str, set[int]]) -> tuple[set[str], bool]:
-    """Returns the ids of existing memories and candidates whose rows, or whose audit, were touched.
+    """Returns the ids of existing memories, candidates and goals whose rows, or whose audit, were touched.
 
     The second value says whether a touched one does not exist.
     """
     items = [
         item
-        for table in ("memories", "candidates")
+        for table in _JOURNALED
         for item in rows.column(f"select id from {table} where {in_keys('seq', touched.get(table, ()))}")  # noqa: S608
     ]
-    has_deleted = len(items) < sum(len(touched.get(table, ())) for table in ("memories", "candidates"))
+    has_deleted = len(items) < sum(len(touched.get(table, ())) for table in _JOURNALED)
     audited = f"select memory_id from belief_changes where {in_keys('seq', touched.get('belief_changes', ()))}"  # noqa: S608
     return {*items, *rows.column(audited)}, has_deleted
 
@@ -261,7 +265,7 @@ def count_actions(rows: Rows, dream: int) -> dict[str, int]:
 
 
 def changed_rows(rows: Rows, set_seq: int) -> list[ChangedRow]:
-    """Returns the memories and candidates that a change set changed."""
+    """Returns the memories, candidates and goals that a change set changed."""
     sql = """select seq, item, kept, text, state, more, text_after, state_after, more_after
         from changed_rows where set_seq = :seq order by seq"""
     changed = []

@@ -20,6 +20,8 @@ from csmd.text.tokens import stem
 PREPOSITIONS = {word: kind for kind in ("means", "place", "source", "extent", "form", "time") for word in WORDS[kind]}
 COPULA = WORDS["copula"] | WORDS["was"]
 CLAUSE_ENDS = STOPS | WORDS["break"]
+#: Word before a value -> the kind of its slot.
+_VALUE_KINDS = PREPOSITIONS | dict.fromkeys(COPULA, "is") | {"use": "means"}
 #: Most words of a value.
 MAX_VALUE_WORDS = 4
 _VALUE_ENDS = (CLAUSE_ENDS | COPULA | PREPOSITIONS.keys()) - {"every"}
@@ -211,16 +213,25 @@ def find_slots(words: Sequence[Word]) -> list[Slot]:
         verb = words[index - 1].stem if index else ""
         if plain in WORDS["when"]:
             slots.append(Slot(verb, "time", frozenset((root,))))
+        kind = _VALUE_KINDS.get(plain, "")
         if plain == "use" or plain in COPULA:
-            kind, verb = "means" if plain == "use" else "is", ""
-        else:
-            kind = PREPOSITIONS.get(plain, "")
+            verb = ""
+        elif plain == "every" and _is_of_each(words, index):
+            kind = ""
         value = stems_until(words[index + 1 :], _VALUE_ENDS, limit=MAX_VALUE_WORDS) if kind else frozenset[str]()
         following = [word.plain in PREPOSITIONS or word.plain in WORDS["when"] for word in words[index + 1 : index + 3]]
         is_participle = kind == "is" and following == [False, True]  # "is kept for": the verb, not a value
         if value and not is_participle:
             slots.append(Slot(verb, kind, value))
     return slots
+
+
+def _is_of_each(words: Sequence[Word], index: int) -> bool:
+    """Whether an "every" begins a clause about each thing of a kind, and does not say how often something is done."""
+    begins = not index or words[index - 1].plain in CLAUSE_ENDS
+    after = words[index + 1 : index + 3]
+    spans = WORDS["counts"] | WORDS["when"] | WORDS["span"]
+    return begins and not any(word.plain in spans or word.stem in _UNITS or word.is_number for word in after)
 
 
 def stems_until(

@@ -1,6 +1,6 @@
 """Recognises English sentences that decide how things are to be from then on, or explain why they are so; pure.
 
-A decision gives up one thing for another (switches.py) or a name for another (renames.py), sets a value, says what will
+A decision gives up one thing for another (switches.py) or a name for another (claims.py), sets a value, says what will
 be so, or wants something throughout or not at all. The words are in data/decision_words.txt, one class for each question.
 The functions take the words of a sentence in lower case, without its lead-in (sentence.py).
 """
@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from csmd import data
-from csmd.text.renames import find_renames
+from csmd.text.claims import find_renames
 from csmd.text.sentence_words import phrase_size
 from csmd.text.switches import find_switch, holds_now, may_switch
 
@@ -52,21 +52,53 @@ def decides(text: str, words: Sequence[str]) -> bool:
 def explains(words: Sequence[str]) -> bool:
     """Whether an English sentence says how something is or is done, and why: a limit, a state or a rule with its cause.
 
-    Single events, failures and momentary orders are not explanations.
+    Single events, failures, momentary orders and figures of the moment are not explanations.
     """
+    main, rest = _split_cause(words)
+    if min(len(main), len(rest)) < MIN_CLAUSE_WORDS or rest[0][0].isdigit() or gives_reading(words):
+        return False
+    if (
+        "still" in main
+        or any(_is_past(main, index) for index in range(len(main)))
+        or not _AMISS.isdisjoint(main + rest)
+    ):
+        return False
+    return {main[0], rest[0]}.isdisjoint(_WORDS["at_once"] | _OF_SENTENCES["order.en"])
+
+
+def _split_cause(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Splits a sentence into its statement and the cause; without a cause the statement is empty."""
     words = tuple(words)
     sizes = [_measure_cause(words, index) for index in range(len(words))]
     start = next((index for index, size in enumerate(sizes) if size), 0)
     size = sizes[start] if words else 0
-    main, rest = words[:start], words[start + size :]
-    if size and not main and "," in rest:  # the cause comes first
-        comma = rest.index(",")
-        main, rest = rest[comma + 1 :], rest[:comma]
-    if min(len(main), len(rest)) < MIN_CLAUSE_WORDS or rest[0][0].isdigit():
+    main, cause = words[:start], words[start + size :]
+    if size and not main and "," in cause:  # the cause comes first
+        comma = cause.index(",")
+        main, cause = cause[comma + 1 :], cause[:comma]
+    return main, cause
+
+
+def gives_reading(words: Sequence[str]) -> bool:
+    """Whether an English sentence with a cause gives a figure of the moment: a level, or one whose cause is over soon."""
+    main, cause = _split_cause(words)
+    figures = [index for index, word in enumerate(main) if _NUMBER.fullmatch(word)]
+    if not figures or not _WORDS["bound"].isdisjoint(main):
         return False
-    if "still" in main or any(_is_past(words, index) for index in range(start)) or not _AMISS.isdisjoint(main + rest):
-        return False
-    return {main[0], rest[0]}.isdisjoint(_WORDS["at_once"] | _OF_SENTENCES["order.en"])
+    if any(_is_level(main, index) for index in figures) or any(_is_past(cause, index) for index in range(len(cause))):
+        return True
+    return any(
+        word in _WORDS["passing"] and not _WORDS["auxiliary"].isdisjoint(cause[max(0, index - 2) : index])
+        for index, word in enumerate(cause)
+    )
+
+
+def _is_level(words: Sequence[str], index: int) -> bool:
+    """Whether the number at an index is a level: "is at 80 %", "are still at 3", "is 92 % full"."""
+    unit = index + 1 + (words[index + 1 : index + 2] in (("%",), ("percent",)))
+    before = [word for word in words[:index] if word not in _SKIPPED][-2:]
+    is_at = len(before) == 2 and before[1] == "at" and (before[0] in _WORDS["auxiliary"] or before[0].endswith("'s"))
+    return is_at or (unit > index + 1 and not _WORDS["level"].isdisjoint(words[unit : unit + 1]))
 
 
 def _measure_cause(words: Sequence[str], index: int) -> int:
@@ -88,14 +120,8 @@ def _sets_value(words: Sequence[str]) -> bool:
     """Whether an order sets a lasting value: "cap the retries at 5"; not a size on the screen, and not a version."""
     if len(words) < 2 or words[0] not in _WORDS["adjust"] or words[1] in _PRONOUNS:
         return False
-    index = next(
-        (
-            index
-            for index in range(2, len(words))
-            if words[index - 1] in ("to", "at") and _NUMBER.fullmatch(words[index])
-        ),
-        0,
-    )
+    pairs = ((index, words[index - 1], words[index]) for index in range(2, len(words)))
+    index = next((index for index, to, number in pairs if to in ("to", "at") and _NUMBER.fullmatch(number)), 0)
     unit = [word for word in words[index + 1 :] if word[0].isalnum()]
     if not index or len(unit) > MAX_UNIT_WORDS or not _WORDS["looks_unit"].isdisjoint(unit):
         return False

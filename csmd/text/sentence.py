@@ -107,6 +107,8 @@ class Sentence:
     """Whether it says that it holds only now."""
     is_musing: bool
     """Whether the speaker thinks aloud."""
+    leaves_open: bool
+    """Whether it says that something is needed, and not what."""
     settles: bool
     """Whether a user decides with it how things are to be from then on (decisions.py)."""
 
@@ -130,15 +132,18 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
     core = text_from(head, tokens, loose)
     words = tuple(dropwhile(lambda word: not _is_word(word), all_words[loose:]))
     refutes = sentence_words.contains_phrase(_REFUSALS, all_words, within=loose) or _is_refused(language, head)
-    settles = is_of_moment = False
+    settles = is_of_moment = leaves_open = False
     if is_english:
         binding, is_of_moment = strip_momentary_bans(words, head, refutes)
         lasting = _find_english_lasting(_without_indirect_question(binding), head, refutes)
         settles = speaker == "user" and not _ends_talk(words) and decides(head, words)
+        leaves_open = not settles and lasting not in RULES and _leaves_open(words)
     else:
         lasting = _find_lasting(language, words, head)
     if settles and lasting not in RULES:
         lasting = "choice"
+    elif leaves_open:
+        lasting = ""
     is_stopped = lasting not in ("rule", "taste") and is_stop_order(all_words)
     is_of_moment = is_of_moment or is_stopped or holds("moment", language, words, head)
     kind = _classify_form(head, core, all_words, lasting, speaker)
@@ -159,6 +164,7 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
         opens_with_question=is_english and _opens_with_question(words),
         is_of_moment=is_of_moment,
         is_musing=sentence_words.contains_phrase(WORDS["musing.en"], all_words, within=3),
+        leaves_open=leaves_open,
         settles=settles,
     )
 
@@ -289,9 +295,9 @@ def _classify_english(words: Sequence[str], head: str, lasting: Lasting, *, is_o
     # "wait until ..." is an order, although it has a condition.
     is_bound = holds("condition", "en", words, "") and first not in WORDS["halts"]
     is_order = is_verb(words) and not _is_noun(words) and lasting not in RULES and not is_bound
-    is_ban = (lasting == "ban" and _has_now("en", words, "")) or (
-        is_of_moment and (lasting == "ban" or first in ("don't", "dont", "do", "never"))
-    )
+    if is_of_moment and first in ("don't", "dont", "do", "never"):
+        return "orders"
+    is_ban = lasting == "ban" and (is_of_moment or _has_now("en", words, ""))
     is_command = first[0] == "`" and " " in first and not second[:1].isalnum()  # a command, and what it is for
     return "orders" if is_order or is_ban or is_command else "states"
 
@@ -384,6 +390,26 @@ def _find_lasting(language: str, words: Sequence[str], head: str) -> Lasting:
     return ""
 
 
+#: Most words between the word that says that something is needed and the one that stands for it: "a better", "some".
+MAX_BEFORE_UNKNOWN = 3
+
+
+def _leaves_open(words: Sequence[str]) -> bool:
+    """Whether an English sentence says that something is needed and not what: "we need somewhere to keep the tokens"."""
+    ending = [word for word in words if _is_word(word)][-1:]
+    for index in range(len(words)):
+        size = phrase_size(WORDS["lacks.en"], words[index : index + 2])
+        if size and ending and ending[0] in WORDS["unknown_place.en"]:
+            return True
+        start = index + size
+        for unknown in range(start, min(start + MAX_BEFORE_UNKNOWN, len(words))) if size else ():
+            if phrase_size(WORDS["unknown.en"], words[unknown : unknown + 2]):
+                return not sentence_words.contains_phrase(WORDS["names_it.en"], words[unknown + 1 :], within=len(words))
+            if words[unknown] in WORDS["order.en"] or words[unknown] == "to":
+                break
+    return False
+
+
 def is_of_program(words: Sequence[str]) -> bool:
     """Whether the subject of an English sentence is a part of a program: "the Go client", and no person or team."""
     for index, word in enumerate(words[:NAMED_WITHIN]):
@@ -415,18 +441,20 @@ def _is_refused(language: str, head: str) -> bool:
     """Whether a sentence that is not English opens with a refusal; a mark ends it in scripts with spaces."""
     folded = head.casefold()
     refusals = [word for word in WORDS.get(f"wrong.{language}", ()) if folded.startswith(word)]
-    return any(
-        language in sentence_words.UNSPACED or folded[len(word) : len(word) + 1] in (",", ".", "!", ";")
-        for word in refusals
-    )
+    if language in sentence_words.UNSPACED:
+        return bool(refusals)
+    return any(folded[len(word) : len(word) + 1] in (",", ".", "!", ";") for word in refusals)
 
 
 # --- properties of a sentence
 
 
 def is_passing(text: str, speaker: Speaker) -> bool:
-    """Whether a sentence states nothing lasting: a question, report, narration, printed text, a user's short order."""
+    """Whether a sentence states nothing lasting: a question, an open need, a report, narration, printed text, a user's
+    short order."""
     sentence = parse(text, speaker)
+    if sentence.leaves_open:
+        return True
     if sentence.kind == "orders" and speaker == "user":
         is_short = sum(word[0].isalnum() for word in sentence.words) <= MAX_MOMENTARY_WORDS
         return is_short and not sentence.lasting and not decides_by_order(sentence.words)

@@ -18,11 +18,11 @@ from typing import Literal, NamedTuple
 
 from csmd.cache import cached, cached_short
 from csmd.text import clauses, tokens
-from csmd.text.claims import TURNING_OPPOSITES, Change, Claims, Denial, parse
+from csmd.text.claims import TURNING_OPPOSITES, Change, Claims, Denial, apply_renames, parse
 from csmd.text.clauses import Slot, has_number, is_date_or_number, read_statement
+from csmd.text.corrections import read_claim
 from csmd.text.display import ARROW
 from csmd.text.phrases import STOPS, WORDS, Word, find_opposites, root_of, roots_of_class, stems
-from csmd.text.renames import apply_renames
 from csmd.text.switches import Switch, find_switch, is_left
 
 Relation = Literal["same", "entails", "replaces", "replaces part", "may replace", "overlaps", "unrelated"]
@@ -161,10 +161,17 @@ class Comparison:
 def compare(older: str, newer: str, *, renames: Mapping[str, str] | None = None) -> Comparison:
     """Compares a newer statement with an older one; `renames` maps old names to present ones.
 
-    "entails": the newer one says the same and more. "overlaps": they are on one subject and both hold.
+    "entails": the newer one says the same and more. "overlaps": they are on one subject and both hold. Of a sentence whose
+    value is corrected, what it claims is compared.
     """
     if answers_another_question(older, newer):
         return _UNRELATED
+    claim = read_claim(older)
+    comparison = _compare_claims(claim, read_claim(newer), renames or {})
+    return replace(comparison, parts=(older,)) if claim != older and comparison.parts else comparison
+
+
+def _compare_claims(older: str, newer: str, renames: Mapping[str, str]) -> Comparison:
     before, after = _statement_stems(older), _statement_stems(newer)
     shared = len(before & after)
     if not shared and not renames and (before or after):

@@ -10,7 +10,7 @@ from csmd.capture import whole_text
 from csmd.errors import BadInput, NotFound
 from csmd.privacy.fingerprints import PURGED
 from csmd.recall import advisory, last_sessions, usage, visibility
-from csmd.recall.scored_statement import SHOWN_ID_CHARACTERS
+from csmd.recall.hybrid_search import SHOWN_ID_CHARACTERS
 from csmd.store import checkpoints, failures, memories, passages, receipts, search, turns
 from csmd.store.receipts import Item, Receipt
 from csmd.store.sqlite import Rows, ids_like

@@ -128,3 +128,12 @@ def test_remember_refuses_a_secret_and_says_why_and_says_that_csmd_is_paused(mac
     machine.csmd("pause")
     shown = typed(machine, "remember", "The worker is called heron.")
     assert "saved although csmd is paused, because you typed it" in shown
+
+
+def test_what_a_person_remembers_is_said_to_be_shown_at_starts_or_with_prompts_only(machine: Machine) -> None:
+    machine.start()
+    lasting = typed(machine, "remember", "Never restart the mail gateway by hand.")
+    assert "shown at every session's start (said for always)" in " ".join(lasting.split())
+    liking = " ".join(typed(machine, "remember", "I like mint in the lemonade.").split())
+    assert "not shown at a session's start (" in liking and "; when a prompt matches, " in liking
+    assert "session's start" not in machine.csmd("remember", "The warehouse scanner runs on batteries.")
