@@ -23,33 +23,18 @@ ADVANCED_VERBS = (
 #: Module of csmd.cli -> its verbs. A module is imported when one of its verbs is used: importing
 #: all of them takes longer than most verbs.
 MODULE_VERBS: dict[str, list[str]] = {
-    "follow": ["tail", "logs"],
-    "memories": "remember memories edit supersede pin unpin".split(),
-    "topics": ["topics", "tag", "link"],
-    "review": ["review", "undo"],
-    "injections": "brief recall context why".split(),
-    "sessions": "session today self errors".split(),
-    "checkpoints": ["checkpoint"],
-    "goals": ["goal", "done"],
-    "forget": ["scan", "forget"],
-    "pause": ["pause", "resume"],
-    "projects": ["project"],
-    "encryption": ["encrypt"],
-    "dreams": ["dream"],
-    "pipeline": ["pipeline"],
-    "import_export": ["import", "export", "sync"],
-    "backups": ["backup", "restore", "repair"],
-    "provider": ["provider", "ledger"],
-    "install": "install hooks upgrade plugin".split(),
-    "daemon": "daemon start stop restart".split(),
-    "doctor": ["doctor", "report"],
-    "settings": ["config"],
-    "overview": ["help"],
-    "main": ["completion"],
-    **{name: [name] for name in "status search show governance instructions model team uninstall mcp tool web".split()},
-}
+    "follow": ["tail", "logs"], "memories": "remember memories edit supersede pin unpin".split(),
+    "topics": ["topics", "tag", "link"], "review": ["review", "undo"], "injections": "brief recall context why".split(),
+    "sessions": "session today self errors".split(), "checkpoints": ["checkpoint"], "goals": ["goal", "done"],
+    "forget": ["scan", "forget"], "pause": ["pause", "resume"], "projects": ["project"], "encryption": ["encrypt"],
+    "dreams": ["dream"], "pipeline": ["pipeline"], "import_export": ["import", "export", "sync"],
+    "backups": ["backup", "restore", "repair"], "provider": ["provider", "ledger"],
+    "install": "install hooks upgrade plugin".split(), "daemon": "daemon start stop restart".split(),
+    "doctor": "doctor report governance".split(), "settings": ["config"], "overview": ["help"], "main": ["completion"],
+    **{name: [name] for name in "status search show instructions model team uninstall mcp tool web".split()},
+}  # fmt: skip
 
 
 def visible_verbs() -> list[str]:
-    """The verbs that help and completion show."""
+    """Returns the verbs that help and completion show."""
     return [verb for verbs in VERB_GROUPS.values() for verb in verbs]

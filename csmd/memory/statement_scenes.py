@@ -7,13 +7,12 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from csmd import wire
+from csmd import json_fields, wire
 from csmd.conversation import StatedMemory, TranscriptTurn
 from csmd.errors import BadInput
 from csmd.extraction import statement_context
 from csmd.extraction.shell_commands import read_file_path
 from csmd.extraction.statement_context import Change, Claim, Edit, Scene
-from csmd.hosts import json_fields
 from csmd.store import failure_link_rows, memory_scenes, statement_rows, tombstones
 from csmd.store.sqlite import Rows
 

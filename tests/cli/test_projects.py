@@ -62,7 +62,9 @@ def test_projects_are_listed_changed_by_a_person_and_walled(machine: Machine) ->
         typed(machine, "project", "alias", "/Users/x/bolt", str(bolt), "--yes") == f"/Users/x/bolt belongs to {bolt}\n"
     )
     assert "would be moved" in typed(machine, "project", "merge", "gone", "bolt", "--dry-run")
-    assert "'clients/none' is no project" in typed(machine, "project", "merge", "gone", "clients/none", "--yes", code=1)
+    assert "'clients/none' is not a project" in typed(
+        machine, "project", "merge", "gone", "clients/none", "--yes", code=1
+    )
     assert typed(machine, "project", "merge", "gone", "clients/bolt", "--yes").startswith(
         "moved from gone to clients/bolt: 1 session, 2 turns"
     )
