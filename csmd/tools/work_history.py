@@ -41,8 +41,8 @@ def _report_day(
     today = ctx.here(ctx.now()).date()
     day = _parse_day(date_, today=today)
     projects = day_sessions.read_day(
-        rows, day, ctx.here, places=None if walls else seen, key=ctx.store.hash_key,
-        is_left_out=lambda *places: ctx.excludes.covers_directory(*places) or ctx.excludes.has_off_mark(*places), is_today=day == today,
+        rows, day, ctx.here, project_seqs=None if walls else seen, key=ctx.store.hash_key,
+        is_excluded=lambda *places: ctx.excludes.covers_directory(*places) or ctx.excludes.has_off_mark(*places), is_today=day == today,
     )  # fmt: skip
     return {
         "date": day.isoformat(),
