@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 from csmd import data
+from csmd.text.amendments import announces
 from csmd.text.renames import find_renames
 from csmd.text.switches import find_switch, holds_now, may_switch
 
@@ -44,6 +45,7 @@ def decides(text: str, words: Sequence[str]) -> bool:
         return True
     if (
         (not request and _foresees(words))
+        or ((not request or is_of_several) and announces(text))
         or _wants_throughout(words)
         or (may_switch(words) and find_switch(text) is not None)
         or (not request and words[:1] != ("rename",) and find_renames(text) != ())

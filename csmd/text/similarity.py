@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 from csmd.cache import cached, cached_short
 from csmd.text import clauses, tokens
 from csmd.text import renames as names
+from csmd.text.amendments import amends
 from csmd.text.claims import TURNING_OPPOSITES, Change, Claims, Denial, parse
 from csmd.text.clauses import WORDS, Slot, Word, has_number, is_date_or_number, roots, stems
 from csmd.text.display import ARROW
@@ -35,6 +36,7 @@ SIGNALS: Mapping[str, float] = {
     "left": 0.8,  # "Let's drop Bootstrap, the pages get Tailwind" for "The pages are styled with Bootstrap"
     "prefers": 0.8,  # "I prefer tabs over spaces" for "Indent with spaces"
     "changed": 0.75,  # "We moved the site to Fly.io" for "The site runs on Heroku"
+    "amended": 0.7,  # "Uploads can be 40 MB now" for "Uploads must stay below 5 MB"
     "opposite": 0.7,  # "Always enable the linter" for "Always disable the linter"
     "number": 0.7,  # "The gateway listens on port 8443" for "The gateway listens on port 8080"
     "name": 0.65,  # "Orders are stored in Postgres" for "Orders are stored in MySQL"
@@ -377,6 +379,9 @@ def _find_replacement(older: str, newer: str, renames: Mapping[str, str]) -> Com
     """
     of_parts = (_find_part_replacement(older, part, renames) for part in dict.fromkeys((newer, *clauses.parts(newer))))
     comparisons = [comparison for comparison in of_parts if comparison is not None]
+    is_replaced = any(comparison.replaces for comparison in comparisons)
+    if not is_replaced and len(clauses.parts(older)) < 2 and amends(names.apply_renames(older, renames), newer):
+        comparisons.append(Comparison(relation="replaces", confidence=SIGNALS["amended"], reasons=("amended",)))
     if comparisons and 0 < len(clauses.mentioned_parts(older, newer)) < len(clauses.parts(older)):
         return Comparison(relation="may replace", confidence=DOUBTFUL_CONFIDENCE, reasons=comparisons[0].reasons)
     return max(comparisons, key=lambda comparison: comparison.confidence, default=None)
