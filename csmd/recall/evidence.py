@@ -17,7 +17,7 @@ from csmd.recall import compose
 from csmd.text import prose
 from csmd.text.decisions import explains
 from csmd.text.display import ARROW
-from csmd.text.orders import is_about_errand, is_task
+from csmd.text.orders import allows_only, dislikes_kind, is_about_errand, is_task, opens_with_dislike
 from csmd.text.sentence import (
     RULES,
     Lasting,
@@ -122,7 +122,8 @@ def _is_choice(memory: Memory) -> bool:
 def _lays_down(memory: Memory, *, strictly: bool) -> bool:
     """Whether a sentence lays down something from now on; `strictly`: without exception, or who is in charge.
 
-    A liking counts only if it holds in all projects or says "I prefer": in the middle of work it is momentary.
+    A liking counts only if it holds in all projects, says "I prefer" or dislikes things of a kind: in the middle of work
+    others are momentary.
     """
     sentences = _parse_sentences(memory)
 
@@ -133,7 +134,8 @@ def _lays_down(memory: Memory, *, strictly: bool) -> bool:
         if not read.lasting or len(read.text) > MAX_RULE_CHARACTERS or not _is_about_things(read):
             return False
         is_liking = read.lasting == "taste" or read.words[:1] == ("i",)
-        if is_liking and memory.scope == "project" and read.words[:2] != ("i", "prefer"):
+        is_of_kind = read.words[:2] == ("i", "prefer") or dislikes_kind(read)
+        if is_liking and not is_of_kind and (memory.scope == "project" or opens_with_dislike(read)):
             return False
         if strictly:
             return read.lasting in _STRICT or _is_strict(read)
@@ -187,7 +189,7 @@ def _is_explained(memory: Memory) -> bool:
     """Whether a sentence states a limit, a strict rule or a negation with its cause: it holds as long as the cause."""
     return len(memory.text) <= MAX_REASON_CHARACTERS and any(
         read.language == "en"
-        and (_is_strict(read) or _denies(read) or any(map(str.isdigit, read.core)))
+        and (_is_strict(read) or _denies(read) or any(map(str.isdigit, read.core)) or allows_only(read))
         and _is_about_things(read)
         and explains(read.words)
         for read in _parse_sentences(memory)
@@ -209,7 +211,8 @@ def _is_about_things(read: Sentence) -> bool:
     """Whether a sentence states how things are, not an opinion or an order for the current work."""
     words = read.body.casefold().split()
     is_routine = opens("routine", "en", read.core) and not _is_strict(read)
-    is_at_hand = "just" in words or not _MOMENTARY.isdisjoint(words[:2]) or is_routine
+    is_momentary = "just" in words or not _MOMENTARY.isdisjoint(words[:2])
+    is_at_hand = is_routine or (is_momentary and not (dislikes_kind(read) or allows_only(read)))
     is_plain = read.kind in ("states", "orders") and not (read.is_of_moment or read.is_musing)
     refers = _first_word(read) == "it" or refers_back(read) or read.text.rstrip().endswith(":")
     # A sentence that settles something may also tell what was before, what failed and who changed it.

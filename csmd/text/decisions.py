@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from csmd import data
 from csmd.text.amendments import announces
+from csmd.text.momentary_orders import rules_out
 from csmd.text.renames import find_renames
 from csmd.text.switches import find_switch, holds_now, may_switch
 
@@ -47,12 +48,20 @@ def decides(text: str, words: Sequence[str]) -> bool:
         (not request and _foresees(words))
         or ((not request or is_of_several) and announces(text))
         or _wants_throughout(words)
-        or (may_switch(words) and find_switch(text) is not None)
+        or (may_switch(words) and not _tells_of_past(words) and find_switch(text) is not None)
         or (not request and words[:1] != ("rename",) and find_renames(text) != ())
     ):
         return True
     is_now = any(word in ("now", "again") for word in words[-2:])
     return is_now and _TROUBLE.isdisjoint(words) and holds_now(text)
+
+
+def _tells_of_past(words: Sequence[str]) -> bool:
+    """Whether the speakers tell what they met: "we saw timeouts, not errors", "no rows came back, the filter was on"."""
+    is_missed = words[:1] == ("no",) and words[1:2] not in (("more",), ("longer",)) and not rules_out(words)
+    return is_missed or (
+        words[:1] in (("we",), ("i",)) and words[1:2] != () and words[1] in _OF_SENTENCES["experienced.en"]
+    )
 
 
 def explains(words: Sequence[str]) -> bool:
@@ -62,6 +71,10 @@ def explains(words: Sequence[str]) -> bool:
     """
     words = tuple(words)
     at, size = next(((at, size) for at in range(len(words)) if (size := _cause_size(words, at))), (0, 0))
+    if words[:1] == ("no",) and not rules_out(words):
+        return False
+    if not size and words[:1] == ("no",) and "," in words:  # "no websockets, the hotels block them"
+        at = words.index(",") + 1
     main, rest = words[:at], words[at + size :]
     if size and not main and "," in rest:  # the cause comes first
         comma = rest.index(",")

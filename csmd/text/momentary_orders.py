@@ -39,7 +39,7 @@ def without_passing_bans(words: tuple[str, ...], head: str, refutes: bool) -> tu
         if word == "never":
             passes = before == "it" or not rest or rest[0] in _CLAUSE_MARKS
         elif word in _FORBIDDING or is_split:
-            passes = before in _TELLING or (before == "you" and "can" in word)
+            passes = (before in _TELLING and rest[:1] != ("stand",)) or (before == "you" and "can" in word)
             if not passes and before not in ("we", "you"):
                 passes = _is_at_hand(rest[is_split:]) and not _gives_habit(words)
                 is_of_moment = is_of_moment or passes
@@ -122,3 +122,16 @@ def stops_habit(words: Sequence[str]) -> bool:
     """Whether a sentence ends a habit: "stop summarising what you did", and not "stop running the server"."""
     is_habit = words[:1] == ("stop",) and words[1:2] != () and words[1].endswith("ing")
     return is_habit and words[2:3] != () and words[2] != "the" and words[2] not in _HANDY
+
+
+def rules_out(words: Sequence[str]) -> bool:
+    """Whether a sentence rules something out: "no websockets, the hotels block them", and does not tell what is missing."""
+    thing = _clause(words)[1:]
+    if words[:1] != ("no",) or len(words) < 3 or not WORDS["nothing.en"].isdisjoint(thing):
+        return False
+    reason = words[len(thing) + 2 :]
+    if not reason:
+        return True
+    is_amiss = reason[0] in ("so", "then") or not (WORDS["trouble.en"] | WORDS["failure.en"]).isdisjoint(reason)
+    has_verb = any(word in WORDS["finite.en"] or word in WORDS["ran.en"] for word in thing)
+    return not is_amiss and not has_verb and bool(thing)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import dropwhile
+from itertools import dropwhile, takewhile
 
+from csmd.text.decisions import explains
 from csmd.text.sentence import Sentence, has, is_imperative, parse, text_from
-from csmd.text.sentence_words import MAX_READ, WORDS, is_verb, phrase_size, tokenise
+from csmd.text.sentence_words import MAX_READ, WORDS, is_verb, phrase_size, split_words, tokenise
 
 #: Words that ask for the words after them; "we should" belongs to those.
 _COURTESY = WORDS["request.en"] | WORDS["insist.en"] | {name for name in WORDS["wants.en"] if name.endswith("_to")}
@@ -15,6 +16,8 @@ _MANNER = WORDS["manner.en"] - {"commit", "push"}
 _NO_VERBS = frozenset[str]().union(
     *(WORDS[f"{name}.en"] for name in ("subject", "wh", "when", "aux", "closed", "finite"))
 )
+_CAUSES = frozenset(("because", "since", "as"))
+_AT_HAND = WORDS["at_hand.en"] - {"the"}
 _ABOUT_TO = frozenset((lead, doer) for lead in ("should", "shall", "can", "could", "may") for doer in ("i", "we"))
 _ABOUT_TO |= {("me", "to"), ("you", "to"), ("ready", "to"), ("want", "to")}
 
@@ -58,6 +61,42 @@ def is_task(sentence: Sentence) -> bool:
         words = tuple(dropwhile(lambda word: word in ("also", "just", "then"), words[size:])) if size else ()
     is_made = is_verb(words[:1]) and words[0] not in WORDS["habit.en"] and words[:2] != ("make", "sure")
     return is_made and (words[0] not in _MANNER or words[1:2] in (("the",), ("a",), ("an",), ("up",)))
+
+
+#: With these words a thing at hand begins, or an action, and no kind of things.
+_NO_KIND = (
+    (WORDS["closed.en"] - {"a", "an", "any", "it", "when"})
+    | WORDS["wh.en"]
+    | frozenset(("to", "being", "where", "either", "neither"))
+)
+
+
+def opens_with_dislike(sentence: Sentence) -> bool:
+    """Whether a sentence says first that its speaker dislikes something."""
+    return phrase_size(WORDS["dislikes.en"], sentence.words) > 0
+
+
+def dislikes_kind(sentence: Sentence) -> bool:
+    """Whether the speaker dislikes all things of a kind, or a habit: "I hate it when ...", not "I hate this page"."""
+    size = phrase_size(WORDS["dislikes.en"], sentence.words)
+    behind = sentence.words[size : size + 2]
+    if not opens_with_dislike(sentence) or not behind or behind[0] in _NO_KIND:
+        return False
+    if behind[0] in ("it", "when"):
+        return behind[0] == "when" or behind[1:] in (("when",), ("if",))
+    return len(sentence.words) > size + 1 or behind[0].endswith("s")
+
+
+def allows_only(sentence: Sentence) -> bool:
+    """Whether a sentence without a verb allows only things of a kind, and says why: "only plain CSS, because ..."."""
+    words = split_words(sentence.body)
+    at = next((at for at, word in enumerate(words) if word in ("only", "just")), -1)
+    if at < 0 or (at and words[at - 1] != ",") or not explains(sentence.words):
+        return False
+    thing = list(takewhile(lambda word: word[0].isalnum() and word not in _CAUSES, words[at + 1 :]))
+    is_plain = bool(thing) and not is_verb(thing) and thing[0] not in _AT_HAND and not any(map(str.isdigit, thing[0]))
+    is_plain = is_plain and not phrase_size(WORDS["picks.en"], thing)
+    return is_plain and WORDS["finite.en"].isdisjoint(thing) and WORDS["one_time.en"].isdisjoint(thing)
 
 
 def is_about_errand(sentence: Sentence) -> bool:

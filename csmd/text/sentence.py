@@ -18,7 +18,14 @@ from csmd import data
 from csmd.cache import cached
 from csmd.text.decisions import decides
 from csmd.text.language import ENGLISH, language_of
-from csmd.text.momentary_orders import halts, is_standing_wish, picks_at_hand, stops_habit, without_passing_bans
+from csmd.text.momentary_orders import (
+    halts,
+    is_standing_wish,
+    picks_at_hand,
+    rules_out,
+    stops_habit,
+    without_passing_bans,
+)
 from csmd.text.printed_text import counts_tests, is_check_status, is_printed, reports_edit
 from csmd.text.sentence_words import (
     MAX_READ,
@@ -119,7 +126,7 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
         lasting = "choice"
     is_of_moment = (
         is_of_moment
-        or holds("moment", language, words, head)
+        or holds("moment", language, _without_standing_reason(words) if is_english else words, head)
         or (lasting not in ("rule", "taste") and halts(all_words))
     )
     kind = _classify_form(head, core, all_words, lasting, speaker)
@@ -368,7 +375,7 @@ def _has_now(language: str, words: Sequence[str], head: str) -> bool:
 def _find_english_lasting(words: Sequence[str], head: str, refutes: bool) -> Lasting:
     if _ends_talk(words) or (refutes and picks_at_hand(words)):
         return ""
-    if stops_habit(words) or (words[:1] == ("no",) and len(words) > 2 and WORDS["nothing.en"].isdisjoint(words)):
+    if stops_habit(words) or rules_out(words):
         return "ban"
     if refutes and words and words[0] in WORDS["choose.en"] and words[1:2] != ("it",):
         return "choice"
@@ -383,6 +390,16 @@ def _find_lasting(language: str, words: Sequence[str], head: str) -> Lasting:
         if holds(name, language, words, head) and not is_about_program and not is_account:
             return name
     return ""
+
+
+#: What leads to a reason in which "already" says that it stands.
+_CAUSES = frozenset("because since as".split())
+
+
+def _without_standing_reason(words: Sequence[str]) -> Sequence[str]:
+    """The words of a sentence without the "already" of its reason: "... because the firm already pays for it" lasts."""
+    start = next((at for at, word in enumerate(words) if at and word in _CAUSES), len(words))
+    return (*words[:start], *(word for word in words[start:] if word != "already"))
 
 
 #: The subject of a sentence about a role is named within this number of words.

@@ -126,6 +126,10 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
         ("The ledger is shared", "states"),
     ],
     "lasting": [
+        ("no paper ledgers, the clerks have wet hands", "ban"),
+        ("no ledgers came back, the clerks have wet hands", ""),
+        ("no paper ledgers, so the shelf is empty", ""),
+        ("I can't stand it when a ledger is torn", "taste"),
         ("no problem with the ledger", ""),
         ("no lifecycle rule on the bucket", "ban"),
         ("The ledger is open", ""),
@@ -303,7 +307,7 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
 LOOKED_FOR: dict[str, str] = {
     "wanted.en": "what should a ledger be", "wanted.de": "was soll ein Buch sein", "options.en": "there are two ways",
     "options.de": "es gibt zwei Wege", "may_choose.en": "we could close it", "may_choose.de": "man könnte es schließen",
-    "wish_asked.en": "should I close it",
+    "wish_asked.en": "should I close it", "dislikes.en": "I can't stand ledgers",
     "amends.en": "correction: it is closed", "adds_to.en": "the clerk too", "remains.en": "it waits for a clerk",
     "done.en": "I mailed the chart", "unfinished.en": "Once I mailed the chart",
     "settled.en": "we agreed on ledgers", "of_work.en": "what did we do about the ledger", "for_people.en": "nobody closes it",
