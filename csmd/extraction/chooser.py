@@ -130,7 +130,8 @@ def _choose_from_prompt(
 ) -> list[Chosen]:
     if verbatim := verbatim_statements.find_verbatim(turn):
         return [_keep_whole(turn, statement) for statement in verbatim]
-    outline = split_turn(turn)
+    proposal, rest = _find_accepted_proposal(turn, last_reply)
+    outline = split_turn(replace(turn, text=rest))
     candidates = _rank_passages(outline, "user", frozenset(), weights)
     asserted = prompt_assertions.find_assertions(outline, weights)
     if not candidates and not prompt_assertions.has_sure_assertion(outline, weights):
@@ -158,7 +159,7 @@ def _choose_from_prompt(
         ):
             chosen.append(_classify(turn, passage, None))
     chosen.sort(key=lambda choice: choice.passage.first)
-    return [*_find_accepted_proposal(turn, last_reply), *chosen]
+    return [*proposal, *chosen]
 
 
 def _choose_from_work(
@@ -205,16 +206,18 @@ def split_turn(turn: StoredTurn) -> list[prose.Sentence]:
     return [each._replace(text=clause) for each in own for clause in statement_trimming.split_clauses(each.text)]
 
 
-def _find_accepted_proposal(turn: StoredTurn, last_reply: str) -> list[Chosen]:
-    """Returns the decision that a typed prompt makes by accepting what the assistant proposed; [] for none."""
-    text = acceptance.accepted(quotations.blank_quotations(turn.text), last_reply) if turn.kind == "user" else ""
+def _find_accepted_proposal(turn: StoredTurn, last_reply: str) -> tuple[list[Chosen], str]:
+    """Returns the decision that a typed prompt makes by accepting what the assistant proposed, [] for none, and its rest."""
+    if turn.kind != "user":
+        return [], turn.text
+    text, rest = acceptance.split_answer(quotations.blank_quotations(turn.text), last_reply)
     if not text:
-        return []
+        return [], turn.text
     statement = Statement(
         text=text, gate="epistemic", category="decision", confidence=ACCEPTED_CONFIDENCE, authority="user",
         reasons=("accepted",),
     )  # fmt: skip
-    return [_keep_whole(turn, statement)]
+    return [_keep_whole(turn, statement)], rest
 
 
 def _keep_whole(turn: StoredTurn, statement: Statement) -> Chosen:

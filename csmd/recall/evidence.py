@@ -109,7 +109,7 @@ def _is_choice(memory: Memory) -> bool:
     A mere yes decides the proposal in its question.
     """
     question, _, answer = memory.text.rpartition(ARROW)
-    if not is_pick(memory) or not ends_with_question(question):
+    if not is_pick(memory) or not (ends_with_question(question) or question.endswith(":")):  # or the lead-in of a list
         return False
     last = parse(prose.split_sentences(question)[-1], "assistant")
     is_offer = opens("offers", "en", last.text) and not ("or" in last.words and opens("wish_asked", "en", last.text))

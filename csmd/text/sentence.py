@@ -347,9 +347,14 @@ def _opens_with_question(words: Sequence[str]) -> bool:
 
 
 def _is_noun(words: Sequence[str]) -> bool:
-    """Whether the verb that a sentence begins with is a noun: a finite verb agrees with it before its clause ends."""
+    """Whether the verb that a sentence begins with is a noun: a finite verb agrees with it before its clause ends.
+
+    A label in front of a colon is one, too: "commit messages: ...".
+    """
     if words[0] in WORDS["verb_only.en"]:
         return False
+    if words[0] in WORDS["label.en"] and words[2:3] == (":",) and words[1].endswith("s"):
+        return True
     for at, word in enumerate(words[1 : NOUN_WITHIN + 1], 1):
         if word in WORDS["finite.en"]:
             return True

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from csmd.text.sentence import decides_by_order, parse
-from csmd.text.sentence_words import MAX_READ, WORDS, begins, phrase_size, tokenise
+from csmd.text.sentence_words import MAX_READ, WORDS, begins, phrase_size, split_words, tokenise
+from csmd.text.tokens import STOP_WORDS
 
 #: Most words of an order appended to a statement.
 MAX_TAIL_WORDS = 4
@@ -43,11 +45,23 @@ def trim_statement(text: str) -> str:
 
 
 def _is_appended_order(text: str) -> bool:
-    """Whether a few words order something done about the words before them: "fix it", "can you check"."""
+    """Whether a few words order something done about the words before them: "fix it", "can you check".
+
+    What follows from them stays with them: "so make it 60".
+    """
     sentence = parse(text)
     words = [word for word in sentence.words if word[0].isalnum()]
+    if split_words(text)[:1] == ("so",) and not sentence.is_of_moment and _says_how(words):
+        return False
     is_at_hand = len(words) == 1 or not _POINTING.isdisjoint(words) or bool(begins("request.en", words))
     return sentence.kind == "orders" and not sentence.lasting and len(words) <= MAX_TAIL_WORDS and is_at_hand
+
+
+def _says_how(words: Sequence[str]) -> bool:
+    """Whether an order says more than to do something about a thing at hand: a number, or how, where or when."""
+    return any(word[0].isdigit() for word in words) or any(
+        word not in _POINTING and word not in WORDS["now.en"] and word not in STOP_WORDS for word in words[1:]
+    )
 
 
 def _count_meaningful_words(text: str) -> int:

@@ -60,6 +60,8 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
         ("should ledgers be rows or columns?", False), ("which ledger do you want?", False),
     ],
     "kind": [
+        ("Merge notes: one line and the ledger", "states"),
+        ("merge notes and ledgers", "orders"),
         ("The heron cache lives in memory", "states"),
         ("CI is green", "reports"),
         ("everything is green and verified, ready to merge", "reports"),
@@ -256,9 +258,14 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
         ("ok, the ledger is open, thanks", "the ledger is open"),
         ("the ledger is closed, right?", "the ledger is closed"),
         ("the ledger drops pence, fix it", "the ledger drops pence"),
+        ("the ledger drops pence, so fix it", "the ledger drops pence"),
+        ("the ledger holds 90 rows, so make it 60", "the ledger holds 90 rows, so make it 60"),
+        ("the ledger is read all day, so close it at night", "the ledger is read all day, so close it at night"),
+        ("the ledger must keep its order, so close it again", "the ledger must keep its order"),
         ("thanks", "thanks"),
     ],
     "clauses": [
+        ("Merge notes: short, and always name the ledger", ["Merge notes: short, and always name the ledger"]),
         ("rename the ledger, btw it is open", ["rename the ledger", "btw it is open"]),
         ("rename the ledger, and we never close it", ["rename the ledger", "we never close it"]),
         ("the ledger is open, and we read it", ["the ledger is open, and we read it"]),
