@@ -15,11 +15,12 @@ from typing import NamedTuple
 from csmd import data
 from csmd.text import prose
 from csmd.text.clauses import COPULA
+from csmd.text.decisions import proposes_state
 from csmd.text.display import ARROW, cut, squeeze
 from csmd.text.language import language_of
 from csmd.text.orders import is_about_errand
 from csmd.text.sentence import DIALOGUE, ends_with_question, has, opens, parse, refers_back
-from csmd.text.sentence_words import UNSPACED
+from csmd.text.sentence_words import UNSPACED, split_words
 from csmd.text.tokens import STOP_WORDS, content_words
 
 #: Most words of an answer; a longer clause says by itself what it wants.
@@ -422,9 +423,12 @@ def _match_option(options: Sequence[str], names: Sequence[str], *, least: int) -
 
 def _find_proposal(message: str) -> str:
     """Returns the last sentence of a message that proposes something which lasts; "" if there is none."""
-    for sentence in reversed(prose.outline(message)):
-        text = sentence.text
-        if has("proposes", language_of(text), text) and _is_clear(text) and not _is_offer(text):
+    sentences = [sentence.text for sentence in prose.outline(message)]
+    for at, text in reversed(list(enumerate(sentences))):
+        is_closing = at >= len(sentences) - CLOSING_SENTENCES and ends_with_question(text)
+        is_state = proposes_state(split_words(text))
+        proposes = has("proposes", language_of(text), text) or (is_closing and is_state)
+        if proposes and _is_clear(text) and (is_state or not _is_offer(text)):
             return cut(squeeze(text), MAX_CHARACTERS)
     return ""
 

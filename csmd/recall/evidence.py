@@ -15,7 +15,7 @@ from csmd.extraction import statement_context
 from csmd.knowledge import Memory
 from csmd.recall import compose
 from csmd.text import prose
-from csmd.text.decisions import explains
+from csmd.text.decisions import explains, proposes_state
 from csmd.text.display import ARROW
 from csmd.text.orders import allows_only, dislikes_kind, is_about_errand, is_task, opens_with_dislike
 from csmd.text.sentence import (
@@ -26,12 +26,14 @@ from csmd.text.sentence import (
     find_request,
     has,
     is_imperative,
+    is_polite_ban,
     opens,
     parse,
     refers_back,
+    says_again,
     without_opening,
 )
-from csmd.text.sentence_words import UNSPACED
+from csmd.text.sentence_words import UNSPACED, split_words
 from csmd.text.similarity import compare, gist, is_twin, share
 from csmd.text.tokens import content_words
 from csmd.vocabulary import Authority, Gate
@@ -109,7 +111,12 @@ def _is_choice(memory: Memory) -> bool:
     A mere yes decides the proposal in its question.
     """
     question, _, answer = memory.text.rpartition(ARROW)
-    if not is_pick(memory) or not (ends_with_question(question) or question.endswith(":")):  # or the lead-in of a list
+    if not is_pick(memory):
+        return False
+    is_nod = not any(map(str.isalnum, answer))
+    if (is_nod or parse(answer).kind == "assents") and proposes_state(split_words(question)):
+        return True
+    if not (ends_with_question(question) or question.endswith(":")):  # or the lead-in of a list
         return False
     last = parse(prose.split_sentences(question)[-1], "assistant")
     is_offer = opens("offers", "en", last.text) and not ("or" in last.words and opens("wish_asked", "en", last.text))
@@ -138,7 +145,7 @@ def _lays_down(memory: Memory, *, strictly: bool) -> bool:
         if is_liking and not is_of_kind and (memory.scope == "project" or opens_with_dislike(read)):
             return False
         if strictly:
-            return read.lasting in _STRICT or _is_strict(read)
+            return read.lasting in _STRICT or _is_strict(read) or (read.lasting in RULES and says_again(read))
         return not is_task(read) and len(read.words) >= MIN_RULE_WORDS
 
     return not any(map(is_passing, sentences)) and any(map(is_rule, sentences))
@@ -218,6 +225,8 @@ def _is_about_things(read: Sentence) -> bool:
     # A sentence that settles something may also tell what was before, what failed and who changed it.
     if read.settles:
         return is_plain and not (is_at_hand or refers or _QUESTION_MARK.search(read.text))
+    if read.lasting == "ban" and is_polite_ban(read.words):  # a request, and no question
+        return is_plain and not refers
     is_over = not _PAST.isdisjoint(read.words)
     is_in_doubt = has("hedge", "en", read.core) or (has("failure", "en", read.core) and read.lasting not in RULES)
     return is_plain and not (
@@ -241,7 +250,7 @@ def _is_strict(read: Sentence) -> bool:
     """Whether a rule allows no exception; in other languages than English all known rules do not."""
     if read.language != "en":
         return read.lasting in ("ban", "rule")
-    return read.lasting in RULES and has("unfailing", "en", read.core)
+    return read.lasting in RULES and (has("unfailing", "en", read.core) or is_polite_ban(read.words))
 
 
 #: In order of precedence: the first that a statement shows counts.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from csmd import data
 from csmd.text.amendments import announces
-from csmd.text.momentary_orders import rules_out
+from csmd.text.momentary_orders import rules_out, without_named_place
 from csmd.text.renames import find_renames
 from csmd.text.switches import find_switch, holds_now, may_switch
 
@@ -24,6 +24,7 @@ _HOW, _ONE, _SKIPPED = _WORDS["how"], _WORDS["one"], _WORDS["adverb"]
 _NUMBER = re.compile(r"\d[\d.,_]*(?:[a-z]{1,2}|%)?")
 #: A number that sets no lasting value: a version, a size on the screen.
 _NO_SETTING = re.compile(r"\d+(?:\.\d+){2,}|\d[\d.]*(?:px|em|pt|vh|vw)")
+_COPULA = frozenset("is are get gets".split())
 #: Most words of the unit of a number.
 MAX_UNIT_WORDS = 2
 #: Fewest words of a clause that states something.
@@ -34,7 +35,7 @@ def decides(text: str, words: Sequence[str]) -> bool:
     """Whether an English sentence says how things are to be from then on: not what is supposed, and not what is done
     once."""
     words = tuple(words)
-    if words[:1] == ("if",) or not _WORDS["soon"].isdisjoint(words):
+    if words[:1] == ("if",) or not _WORDS["soon"].isdisjoint(words) or without_named_place(words) != words:
         return False
     request = next((size for size in (3, 2, 1) if "_".join(words[:size]) in _OF_SENTENCES["request.en"]), 0)
     is_of_several = "_".join(words[:request]) in _OF_SENTENCES["of_several.en"]
@@ -54,6 +55,38 @@ def decides(text: str, words: Sequence[str]) -> bool:
         return True
     is_now = any(word in ("now", "again") for word in words[-2:])
     return is_now and _TROUBLE.isdisjoint(words) and holds_now(text)
+
+
+def proposes_state(words: Sequence[str]) -> bool:
+    """Whether a proposal is about how things are to be, and not about a step: "shall we keep photos on disk?"."""
+    words = tuple(word for word in words if word not in _SKIPPED and word not in "?.!")
+    at = 0
+    while size := next((size for size in (3, 2, 1) if "_".join(words[at : at + size]) in _WORDS["opens_proposal"]), 0):
+        at += size
+    rest = words[at:]
+    if not rest or not (_TROUBLE | _WORDS["happened"] | {"was", "were", "you", "me"}).isdisjoint(rest):
+        return False
+    if _holds(rest[0]) or rest[0] in _WORDS["arrange"]:
+        has_object = rest[1:2] != () and rest[1] not in _PRONOUNS and not rest[1].endswith("ing")
+        is_step = rest[0] in _WORDS["stepwise"] and rest[1:2] in (("the",), ("a",), ("this",), ("your",))
+        return has_object and not is_step and (rest[0] in _WORDS["standing"] or _has_way(rest[2:]))
+    verb = next(
+        (at for at, word in enumerate(rest) if at and (_holds(word) or _WORDS["arrange"] & {word, word[:-1]})), 0
+    )
+    if verb:
+        return rest[0] not in _PRONOUNS and _has_way(rest[verb + 1 : verb + 3])
+    form = next((at for at in range(2, len(rest)) if rest[at] in ("as", "by") and rest[at - 2] in _COPULA), 0)
+    if form:  # "exports are written as CSV"
+        return rest[0] not in _PRONOUNS
+    is_phrase = _OF_SENTENCES["finite.en"].isdisjoint(rest) and rest[0] not in _OF_SENTENCES["order.en"]
+    return is_phrase and at > 0 and not _WORDS["apiece"].isdisjoint(rest[1:])
+
+
+def _has_way(words: Sequence[str]) -> bool:
+    """Whether words say in which way or where something is done."""
+    return "everywhere" in words or any(
+        word in _HOW and behind not in _PRONOUNS for word, behind in zip(words, words[1:] or ("",), strict=False)
+    )
 
 
 def _tells_of_past(words: Sequence[str]) -> bool:

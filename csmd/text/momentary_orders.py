@@ -20,6 +20,8 @@ _CLAUSE_MARKS = frozenset(",;:.!?-–—()") | {"and", "but", "so", "because"}
 _HANDY = frozenset("it this that them these those".split())
 #: Words that limit what is forbidden, so that the ban goes on: "don't commit it without a test".
 _LIMITS = frozenset("in to with without by against than when before after unless until".split())
+#: With these a reason tells of a failure; that something is slow is a reason for a rule.
+_AMISS = (WORDS["trouble.en"] | WORDS["failure.en"]) - {"slow"}
 #: Words in -ed that are no participles.
 _NO_PARTICIPLES = frozenset("need feed seed speed embed exceed proceed succeed".split())
 
@@ -41,7 +43,7 @@ def without_passing_bans(words: tuple[str, ...], head: str, refutes: bool) -> tu
         elif word in _FORBIDDING or is_split:
             passes = (before in _TELLING and rest[:1] != ("stand",)) or (before == "you" and "can" in word)
             if not passes and before not in ("we", "you"):
-                passes = _is_at_hand(rest[is_split:]) and not _gives_habit(words)
+                passes = is_at_hand(rest[is_split:]) and not _gives_habit(words)
                 is_of_moment = is_of_moment or passes
         elif (word, *rest[:1]) == ("no", "need"):
             passes = is_of_moment = True
@@ -49,6 +51,18 @@ def without_passing_bans(words: tuple[str, ...], head: str, refutes: bool) -> tu
             kept.append(word)
     is_of_moment = is_of_moment or _leads_to_errand(words) or (refutes and picks_at_hand(words))
     return tuple(kept), is_of_moment and not holds("unfailing", "en", kept, head)
+
+
+def without_named_place(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words of an order without the "everywhere" before a file or a symbol: "rename it everywhere in till.go"."""
+    at = words.index("everywhere") if is_verb(words) and "everywhere" in words else 0
+    is_named = words[at + 1 : at + 2] in (("in",), ("inside",), ("throughout",)) and any(map(_is_code, words[at + 2 :]))
+    return (*words[:at], *words[at + 1 :]) if at and is_named else words
+
+
+def _is_code(word: str) -> bool:
+    """Whether a word is a path, a file or a symbol."""
+    return len(word) > 2 and (word[0] == "`" or not word.isalnum()) and not {"'", "-"} & set(word)
 
 
 def _is_experience(before: str, rest: Sequence[str]) -> bool:
@@ -61,7 +75,7 @@ def _is_experience(before: str, rest: Sequence[str]) -> bool:
     )
 
 
-def _is_at_hand(words: Sequence[str]) -> bool:
+def is_at_hand(words: Sequence[str]) -> bool:
     """Whether what is forbidden is done once, or to what is only pointed at: "don't push", "don't open it there"."""
     verb, *rest = _clause(words) or [""]
     if not verb or verb in ("call", "name") or holds("as_elsewhere", "en", words, ""):
@@ -121,7 +135,8 @@ def halts(all_words: Sequence[str]) -> bool:
 def stops_habit(words: Sequence[str]) -> bool:
     """Whether a sentence ends a habit: "stop summarising what you did", and not "stop running the server"."""
     is_habit = words[:1] == ("stop",) and words[1:2] != () and words[1].endswith("ing")
-    return is_habit and words[2:3] != () and words[2] != "the" and words[2] not in _HANDY
+    is_pointed_at = all(word in WORDS["pointing.en"] for word in words[2:] if word[0].isalnum())
+    return is_habit and words[2:3] != () and words[2] != "the" and words[2] not in _HANDY and not is_pointed_at
 
 
 def rules_out(words: Sequence[str]) -> bool:
@@ -131,7 +146,7 @@ def rules_out(words: Sequence[str]) -> bool:
         return False
     reason = words[len(thing) + 2 :]
     if not reason:
-        return True
-    is_amiss = reason[0] in ("so", "then") or not (WORDS["trouble.en"] | WORDS["failure.en"]).isdisjoint(reason)
+        return bool(thing) and thing[0] not in WORDS["closed.en"] - {"more", "any"}
+    is_amiss = reason[0] in ("so", "then") or not _AMISS.isdisjoint(reason)
     has_verb = any(word in WORDS["finite.en"] or word in WORDS["ran.en"] for word in thing)
-    return not is_amiss and not has_verb and bool(thing)
+    return not is_amiss and not has_verb and bool(thing) and thing[0] not in WORDS["closed.en"]

@@ -20,10 +20,12 @@ from csmd.text.decisions import decides
 from csmd.text.language import ENGLISH, language_of
 from csmd.text.momentary_orders import (
     halts,
+    is_at_hand,
     is_standing_wish,
     picks_at_hand,
     rules_out,
     stops_habit,
+    without_named_place,
     without_passing_bans,
 )
 from csmd.text.printed_text import counts_tests, is_check_status, is_printed, reports_edit
@@ -59,6 +61,8 @@ _REFUSALS = WORDS["refutes"] | frozenset("no nope nah wrong".split())
 #: Words with which people agree, thank and greet, in any language.
 DIALOGUE = frozenset(word for line in data.lines("dialogue_words.txt") for word in line.split())
 _QUESTION_MARKS = frozenset("?？؟;՞⁇⁈")
+#: Words with which a repeated rule begins, if no mark is before it.
+_LAYING_DOWN = frozenset("no never don't dont always only".split())
 _REMARK = re.compile(r"\s*[(（][^()（）]{0,400}[)）]\W*$")
 
 
@@ -117,7 +121,7 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
     ) or _is_refused(language, head)
     settles = is_of_moment = False
     if is_english:
-        binding, is_of_moment = without_passing_bans(words, head, refutes)
+        binding, is_of_moment = without_passing_bans(without_named_place(words), head, refutes)
         lasting = _find_english_lasting(_without_indirect_question(binding), head, refutes)
         settles = speaker == "user" and not _ends_talk(words) and decides(head, words)
     else:
@@ -187,6 +191,10 @@ def _skip_lead_in(words: Sequence[str], language: str, leads: Sequence[frozenset
         ahead = words[at : at + 5]
         size = max(phrase_size(phrases, ahead) for phrases in leads)
         request = phrase_size(WORDS["remember"], ahead)
+        # The body keeps it: that it was said before makes a rule of it.
+        if WORDS["adverb"] in leads and (again := _says_again(words[at:])):
+            at = end = at + again
+            continue
         if request and words[at + request : at + request + 1] and words[at + request] not in WORDS["recall"]:
             size, remembers = max(size, request), True
         if not size:
@@ -198,6 +206,23 @@ def _skip_lead_in(words: Sequence[str], language: str, leads: Sequence[frozenset
     while end and end < len(words) and words[end] in ",;:.!?-–—…()":
         end += 1
     return end, remembers
+
+
+#: Most words between the opening of a repetition and what it repeats: "I told you twice already: ...".
+MAX_REPEATING_WORDS = 4
+
+
+def _says_again(words: Sequence[str]) -> int:
+    """Counts the words with which somebody repeats what they laid down: "I told you twice: no ..."; 0 for none."""
+    size = next((size for size in range(8, 0, -1) if "_".join(words[:size]) in WORDS["says_again"]), 0)
+    if not size:
+        return 0
+    for at in range(size, min(size + MAX_REPEATING_WORDS, len(words))):
+        if words[at] in ":,":
+            return at + 1
+        if words[at] in _LAYING_DOWN:
+            return at
+    return 0
 
 
 def _stands_alone(rest: Sequence[str], language: str, *, before: str) -> bool:
@@ -280,6 +305,8 @@ def _classify_english(words: Sequence[str], head: str, lasting: Lasting, *, is_o
     if not words:
         return "states"
     first, second = words[0], words[1] if len(words) > 1 else ""
+    if lasting == "ban" and is_polite_ban(words) and not _has_now("en", words, ""):
+        return "orders" if is_of_moment else "states"
     if _is_request(words, lasting):
         return "orders"
     if ends_with_question(head) or begins("wonder.en", words) or _ponders(words) or _asks(first, second):
@@ -296,9 +323,24 @@ def _classify_english(words: Sequence[str], head: str, lasting: Lasting, *, is_o
 def _is_request(words: Sequence[str], lasting: Lasting) -> bool:
     """Whether an English sentence begins with a request: "can you ...", and not "can we?" before a noun."""
     size = begins("request.en", words)
-    if not size or (lasting == "ban" and words[size : size + 1] == ("not",)):
+    if not size or (lasting == "ban" and (words[size : size + 1] == ("not",) or is_polite_ban(words))):
         return False
     return size != 2 or words[1] != "we" or is_verb(words[2:3])
+
+
+def behind_request(words: Sequence[str]) -> Sequence[str]:
+    """The words behind all words of a request: "stop ..." of "could you please stop ..."."""
+    rest = words
+    while size := begins("request.en", rest) or begins("adverb", rest):
+        rest = rest[size:]
+    return rest
+
+
+def is_polite_ban(words: Sequence[str]) -> bool:
+    """Whether a sentence asks to give up a habit, or please not to do something: "could you please not guess units"."""
+    rest = behind_request(words)
+    asked = words[: len(words) - len(rest)]
+    return stops_habit(rest) or ("please" in asked and rest[:1] == ("not",) and not is_at_hand(rest[1:]))
 
 
 def _asks(first: str, second: str) -> bool:
@@ -380,7 +422,7 @@ def _has_now(language: str, words: Sequence[str], head: str) -> bool:
 def _find_english_lasting(words: Sequence[str], head: str, refutes: bool) -> Lasting:
     if _ends_talk(words) or (refutes and picks_at_hand(words)):
         return ""
-    if stops_habit(words) or rules_out(words):
+    if is_polite_ban(words) or rules_out(words):
         return "ban"
     if refutes and words and words[0] in WORDS["choose.en"] and words[1:2] != ("it",):
         return "choice"
@@ -479,7 +521,8 @@ def states_something(text: str) -> bool:
     sentence = parse(text)
     if sentence.settles:
         return True
-    if sentence.kind in ("asks", "printed", "assents") or find_request(text)[:5].casefold() in _TO_ANOTHER:
+    asks_another = find_request(text)[:5].casefold() in _TO_ANOTHER and sentence.lasting != "ban"
+    if sentence.kind in ("asks", "printed", "assents") or asks_another:
         return False
     return (
         sentence.kind != "orders"
@@ -568,6 +611,11 @@ def refers_back(sentence: Sentence) -> bool:
         return False
     verb = words[1] if len(words) > 1 else ""
     return verb in WORDS["finite.en"] or verb in WORDS["of_it.en"]
+
+
+def says_again(sentence: Sentence) -> bool:
+    """Whether the speaker says that they laid it down before: "I told you: ..."."""
+    return any(_says_again(split_words(sentence.text)[at:]) for at in range(2))
 
 
 def opens(word_class: str, language: str, text: str) -> bool:
