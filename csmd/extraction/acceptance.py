@@ -19,7 +19,15 @@ from csmd.text.decisions import proposes_state
 from csmd.text.display import ARROW, cut, squeeze
 from csmd.text.language import language_of
 from csmd.text.orders import is_about_errand
-from csmd.text.sentence import DIALOGUE, ends_with_question, has, opens, parse, refers_back
+from csmd.text.sentence import (
+    DIALOGUE,
+    ends_with_question,
+    has,
+    opens,
+    parse,
+    refers_back,
+    without_opening,
+)
 from csmd.text.sentence_words import UNSPACED, split_words
 from csmd.text.tokens import STOP_WORDS, content_words
 
@@ -68,6 +76,7 @@ _OPENING_END = re.compile(r"[!;\n。！]|\.(?=\s|$)")
 _CLAUSE_END = re.compile(r"[,:]\s|\s[-–—(]")
 #: Between a pick and what is added to it.
 _AMENDMENT_START = re.compile(r"(?:,|\s[-–—(])\s*(\S)|\s((?:with|without|but|plus|except)\b)", re.IGNORECASE)
+_PRONOUNS = frozenset("it them they that those these".split())
 _REFUSING_ALL = frozenset("neither none no of them these those nope".split())
 _REFUSING = frozenset("no nope nah not never none neither nor cannot without except nein nicht non нет não nee".split())
 _UNSPACED_REFUSING = ("不", "别", "別", "だめ", "ダメ", "아니", "말고")
@@ -130,6 +139,8 @@ def split_answer(answer: str, before: str) -> Decision:
     if rest.refutes or not _RETRACTING.isdisjoint(rest.words[:1]) or opens("corrects", "en", rest.text):
         return nothing
     refuses = read.refutes or any(word in _REFUSING or word.endswith("n't") for word in words)
+    if offer := _find_refused_offer(opening, before):
+        return Decision(f"{offer}{ARROW}{squeeze(opening)}", after)
     choice = _find_choice(before)
     picked, amendment = _split_amendment(opening)
     if amendment and (option := _pick_option(picked, choice, refuses=False)):
@@ -215,6 +226,13 @@ def _replace_options(opening: str, choice: _Choice) -> str:
 
 
 # --- the question of a message
+
+
+def find_open_options(message: str) -> Sequence[str]:
+    """Returns the options among which a message asks the user to choose: none of them is anybody's statement yet."""
+    choice = _find_choice(message)
+    asks = any(ends_with_question(sentence.text) for sentence in prose.outline(message)[-CLOSING_SENTENCES:])
+    return choice.options if choice.is_asked and asks and len(choice.options) > 1 else ()
 
 
 def _find_choice(message: str) -> _Choice:
@@ -428,9 +446,29 @@ def _find_proposal(message: str) -> str:
         is_closing = at >= len(sentences) - CLOSING_SENTENCES and ends_with_question(text)
         is_state = proposes_state(split_words(text))
         proposes = has("proposes", language_of(text), text) or (is_closing and is_state)
-        if proposes and _is_clear(text) and (is_state or not _is_offer(text)):
+        is_clear = _is_clear(text) or (is_state and len(content_words(text)) >= MIN_QUESTION_WORDS)
+        if proposes and is_clear and (is_state or not _is_offer(text)):
             return cut(squeeze(text), MAX_CHARACTERS)
     return ""
+
+
+def _find_refused_offer(answer: str, message: str) -> str:
+    """Returns the offer at the end of a message that an answer refuses for a while or for good; "" if there is none.
+
+    The answer's pronoun is the object of the offer, so that neither says anything without the other.
+    """
+    sentences = prose.outline(message)
+    offer = sentences[-1].text if sentences else ""
+    words, read = _split_words(answer), parse(answer)
+    is_refusal = read.refutes or words[:2] == ["not", "yet"] or words[:1] in (["keep"], ["leave"])
+    if not (is_refusal and ends_with_question(offer) and opens("offers", "en", offer) and _PRONOUNS & set(words)):
+        return ""
+    is_kept = not {"keep", "leave", "hold"}.isdisjoint(words[:3]) and has("condition", "en", answer)
+    holds = is_kept or read.lasting in ("ban", "rule", "need") or words[:2] == ["not", "yet"]
+    is_routine = opens("routine", "en", without_opening("offers", "en", offer).removeprefix("to "))
+    has_object = len(content_words(offer)) >= MIN_QUESTION_WORDS and not is_routine
+    is_clear = holds and not read.is_musing and not has("doubt", "en", answer) and len(words) > MIN_CLEAR_WORDS
+    return cut(squeeze(offer), MAX_QUESTION_CHARACTERS) if is_clear and has_object else ""
 
 
 def _is_offer(sentence: str) -> bool:

@@ -175,7 +175,10 @@ def _choose_from_work(
         return []
     prompt_content = read_content(prompt)
     chosen: list[Chosen] = []
+    options = acceptance.find_open_options(source.turn.text) if source.role == "reply" else ()
     for passage in _rank_passages(split_turn(source.turn), "assistant", prompt_content, weights):
+        if any(option in passage.text for option in options):
+            continue
         repeats_prompt = prompt_has_statement and share(passage.content, prompt_content) >= MIN_PROMPT_SHARED
         if not repeats_prompt and _is_new(passage, chosen, earlier_statements, is_assertion=False):
             chosen.append(_classify(source.turn, passage, prompt))

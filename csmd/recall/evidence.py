@@ -87,6 +87,7 @@ _MOMENTARY = frozenset({"only", "still"})
 #: Words of a report of how something went.
 _PAST = frozenset({"was", "were"})
 _DENYING = frozenset("no not nobody nothing none cannot without".split())
+_REFUSING_OPENERS = frozenset("not keep leave".split())
 _QUESTION_MARK = re.compile(r"[?？؟]")
 
 
@@ -119,6 +120,9 @@ def _is_choice(memory: Memory) -> bool:
     if not (ends_with_question(question) or question.endswith(":")):  # or the lead-in of a list
         return False
     last = parse(prose.split_sentences(question)[-1], "assistant")
+    reply = parse(answer)
+    if opens("offers", "en", last.text) and (reply.refutes or not _REFUSING_OPENERS.isdisjoint(reply.words[:1])):
+        return True  # acceptance.py keeps only refusals that hold for a while
     is_offer = opens("offers", "en", last.text) and not ("or" in last.words and opens("wish_asked", "en", last.text))
     if is_offer or parse(answer).kind == "assents":
         return _lays_down(memory, strictly=False)

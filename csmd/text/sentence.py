@@ -339,8 +339,8 @@ def behind_request(words: Sequence[str]) -> Sequence[str]:
 def is_polite_ban(words: Sequence[str]) -> bool:
     """Whether a sentence asks to give up a habit, or please not to do something: "could you please not guess units"."""
     rest = behind_request(words)
-    asked = words[: len(words) - len(rest)]
-    return stops_habit(rest) or ("please" in asked and rest[:1] == ("not",) and not is_at_hand(rest[1:]))
+    request = words[: len(words) - len(rest)]
+    return stops_habit(rest) or ("please" in request and rest[:1] == ("not",) and not is_at_hand(rest[1:]))
 
 
 def _asks(first: str, second: str) -> bool:

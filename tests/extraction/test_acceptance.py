@@ -24,6 +24,8 @@ OFFERED = "The tests are green again. Shall I run them once more?"
 SUMS = "How should sums be kept?\n\n1. as plain floats\n2. as a Decimal column\n3. in a Sum class\n\nWhich one do you want?"
 INBOX = "The till only sends an id. Two ways to deal with it:\n\na) read it at once\nb) put it into an inbox\n\nI lean to (b). Which do you prefer?"
 CAPS = "Two possibilities: waits that double, or a fixed wait of 20 s. Which do you prefer?"
+DELETING = "The sums are in. Shall I delete the paper ledgers?"
+CLOSING = "A shared ledger gets torn. So one ledger per clerk?"
 GERMAN = "Der Export ist zu langsam. Ich schlage vor, die Summen nachts vorzurechnen."
 CHINESE = "导出太慢。我建议每晚预先计算汇总。"
 
@@ -86,6 +88,21 @@ ROWS = [
     (CAPS, "the second, the one with the wait", "-> a fixed wait of 20 s"),
     (CAPS, "the first line is unclear, capped or not", ""),
     (INBOX, "b is slower, isn't it?", ""),
+    (DELETING, "no, keep them until I've checked the sums", "Shall I delete the paper ledgers? -> no, keep them until"),
+    (DELETING, "no, they must last ten years", "Shall I delete the paper ledgers? -> no, they must last"),
+    (DELETING, "not yet, the clerks still read them", "-> not yet, the clerks still read them"),
+    (DELETING, "leave them until the audit", "-> leave them until the audit"),
+    (DELETING, "no, leave it", ""),
+    (DELETING, "no, it is empty", ""),
+    (DELETING, "no, keep going", ""),
+    (DELETING, "not yet", ""),
+    ("Done. Shall I push the ledger?", "no, keep it until I've looked at it", ""),
+    ("The ledgers are in the drawer.", "no, keep them until the audit", ""),
+    (CLOSING, "yes", "So one ledger per clerk? -> yes"),
+    (CLOSING, "sounds good", "So one ledger per clerk? -> sounds good"),
+    (CLOSING, "no", ""),
+    ("So the ledger was blank by noon?", "yes", ""),
+    ("Shall I send ledgers by mail, so that nobody waits?", "sounds good", "so that nobody waits? -> sounds good"),
     (LIST, "the first is out", ""),
     (LIST, "the first, or the second", ""),
     (LIST, "first 1, then 3", ""),
@@ -171,3 +188,14 @@ def test_what_the_user_takes_is_a_decision_of_the_users_and_what_is_refused_is_n
     assert [text for by, text in picked if by == "user"] == [
         "There are three ways to keep the sessions: -> A table in Postgres"
     ]
+
+
+@pytest.mark.invariant("Options that the user is asked to choose from are nobody's statement, whichever is picked")
+def test_an_option_that_was_not_picked_is_nobodys_statement() -> None:
+    message = (
+        "The till needs a place for its sums.\n\n1. keep the sums in the ledger, because the clerks read it anyway\n"
+        "2. keep the sums in a table of their own, because the ledger is slow to open\n\nWhich one do you prefer?"
+    )
+    found = stated(("user", "the till forgets its sums"), ("assistant", message), ("user", "2"))
+    assert not [text for _, text in found if "in the ledger" in text]
+    assert [by for by, text in found if "in a table of their own" in text] == ["user"]
