@@ -213,7 +213,7 @@ MAX_REPEATING_WORDS = 4
 
 
 def _says_again(words: Sequence[str]) -> int:
-    """Counts the words with which somebody repeats what they laid down: "I told you twice: no ..."; 0 for none."""
+    """Counts the words with which a speaker repeats a rule: "I told you twice: no ..."; 0 for none."""
     size = next((size for size in range(8, 0, -1) if "_".join(words[:size]) in WORDS["says_again"]), 0)
     if not size:
         return 0
