@@ -8,7 +8,8 @@ classes below "An amendment" in data/similarity_words.txt.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from itertools import dropwhile, product, takewhile
 from typing import NamedTuple
 
@@ -17,6 +18,10 @@ from csmd.text import clauses
 from csmd.text.clauses import COPULA, STOPS, WAYS, WORDS, Word, roots, stems
 
 _CHANGE = clauses.phrases("amends")
+_DROP_FORMS = WORDS["leave_form"] & (WORDS["leave"] | WORDS["remove"])
+#: Words of every phrase of change, and of every clause in which a thing turns into another.
+_CHANGE_WORDS = frozenset(part for phrase in WORDS["amends"] for part in re.split("[_/]", phrase))
+_TURNING_WORDS = WORDS["becomes"] | WORDS["moving"] | _DROP_FORMS | frozenset(("gets", "get", "got", "moves", "goes"))
 _SECOND_THOUGHT = clauses.phrases("second_thought")
 _WAYS_OF_VALUES = frozenset(("means", "place", "form", "extent"))
 _UNIT_KINDS = {
@@ -34,7 +39,6 @@ _EMPTY_ROOTS = (
     | roots("idle")
     | roots("bound")
 )
-_DROP_FORMS = WORDS["leave_form"] & (WORDS["leave"] | WORDS["remove"])
 _BREAKS = STOPS | frozenset("and but so because since as while".split())
 _SUPPOSING = frozenset("if when unless until before after once whether".split())
 _PLACES = frozenset(word for word, way in WAYS.items() if way in ("place", "extent", "source")) | {"of"}
@@ -80,6 +84,12 @@ def amends(older: str, newer: str) -> bool:
     before, after = _read(older), _read(newer)
     tests = (_sets_other_number, _puts_other_value, _gives_up, _turns_into, _turns_with)
     return any(test(before, after) for test in tests)
+
+
+def may_announce(words: Collection[str]) -> bool:
+    """Whether a sentence of these words, in small letters, may announce a change; cheaper than `announces`."""
+    sets_number = not (WORDS["allowing"].isdisjoint(words) or _CHANGE_WORDS.isdisjoint(words))
+    return sets_number or not _TURNING_WORDS.isdisjoint(words)
 
 
 def announces(text: str) -> bool:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from csmd import data
-from csmd.text.amendments import announces
+from csmd.text.amendments import announces, may_announce
 from csmd.text.momentary_orders import rules_out, without_named_place
 from csmd.text.renames import find_renames
 from csmd.text.switches import find_switch, holds_now, may_switch
@@ -47,7 +47,7 @@ def decides(text: str, words: Sequence[str]) -> bool:
         return True
     if (
         (not request and _foresees(words))
-        or ((not request or is_of_several) and announces(text))
+        or ((not request or is_of_several) and may_announce(words) and announces(text))
         or _wants_throughout(words)
         or (may_switch(words) and not _tells_of_past(words) and find_switch(text) is not None)
         or (not request and words[:1] != ("rename",) and find_renames(text) != ())
