@@ -39,12 +39,13 @@ _EMPTY_ROOTS = (
     | roots("idle")
     | roots("bound")
 )
-_BREAKS = STOPS | frozenset("and but so because since as while".split())
+_BREAKS = STOPS | frozenset("and but so because since while".split())
 _SUPPOSING = frozenset("if when unless until before after once whether".split())
 _PLACES = frozenset(word for word, way in WAYS.items() if way in ("place", "extent", "source")) | {"of"}
 _WE = frozenset("we i we're i'm let's lets let they they're".split())
 _ARTICLES = frozenset("the our that this a an its their".split())
 _POINTING = frozenset("it this that these those they you i he she them there".split())
+_TOWARDS = frozenset(("to", "onto", "into"))
 _DAYS = frozenset("monday tuesday wednesday thursday friday saturday sunday tomorrow today next later".split())
 #: Words of a rule or of one of several things, which no change of place ends.
 _BINDING = frozenset("must should never not only that which who".split())
@@ -129,7 +130,7 @@ def _has_new_place(part: Sequence[Word], *, of_dropped: bool) -> bool:
 
     After a thing that is given up (`of_dropped`) an order to move says it, too.
     """
-    to = next((at for at, word in enumerate(part) if word.plain in ("to", "onto")), 0)
+    to = next((at for at, word in enumerate(part) if word.plain in _TOWARDS), 0)
     is_order = of_dropped and part[0].plain in WORDS["move"] and to > 1
     move = (stems(part[1:to]), stems(part[to + 1 :])) if is_order else _find_move(part)
     is_bare = to + 1 < len(part) and part[to + 1].plain not in _ARTICLES | _POINTING | WORDS["when"] | _DAYS
@@ -167,6 +168,8 @@ def _find_quantity(part: Sequence[Word]) -> _Quantity | None:
         behind = part[at + 1] if at + 1 < len(part) else None
         if word.is_number and (kind := _UNIT_KINDS.get(word.plain.lstrip("0123456789.,"))):
             quantities.append(_Quantity(kind, (word.plain, ""), at, at))
+        elif behind and word.plain in ("every", "each") and _UNIT_KINDS.get(behind.plain) == "unit_of_time":
+            quantities.append(_Quantity("unit_of_time/", ("1", behind.root), at, at + 1))
         elif behind and (word.is_number or word.plain in _NUMBER_WORDS) and (kind := _find_kind(word, behind)):
             divisor = _find_divisor(part[at + 2 :])
             last = at + 1 + 2 * bool(divisor)
@@ -308,11 +311,8 @@ def _find_turn(part: Sequence[Word]) -> frozenset[str] | None:
     for at, word in enumerate(plain[1:], 1):
         is_own = word in ("gets", "get", "got") and plain[at + 2 : at + 3] == ["own"]
         becomes = word in WORDS["becomes"] and _names_thing(part[at + 1 :])
-        moves = (
-            word in WORDS["moves"] and plain[at + 1] in WORDS["into"] - {"for", "by", "with"}
-            if at + 2 < len(part)
-            else False
-        )
+        is_to = plain[at + 1 : at + 2] != [] and plain[at + 1] in _TOWARDS
+        moves = word in WORDS["moves"] and is_to and _names_thing(part[at + 2 :])
         if is_own or becomes or moves:
             return stems(part[:at])
     return None

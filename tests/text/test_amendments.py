@@ -31,6 +31,9 @@ AMENDED = [
     ("retry three times at most", "retry five times at most"),
     ("backups run every 6 hours", "backups run every 2 hours now"),
     ("we send at most 100 mails per minute", "we can send 500 mails per minute now"),
+    ("the till runs as a lambda in eu-west", "the till moves to its own box"),
+    ("the resize thread lives in the upload handler", "scrap the resize thread, resizing moves into a job"),
+    ("we sync stock every 10 minutes", "we sync stock every minute now"),
     ("drop cached rows after a week", "cached rows can stay for a month actually"),
 ]
 #: The same for what ends nothing.
@@ -55,6 +58,9 @@ LOOK_ALIKES = [
     ("backups run every 6 hours", "backups take 2 hours now"),
     ("tokens are valid for an hour", "refresh tokens can be valid for 30 days now"),
     ("sessions expire after 20 minutes", "admin sessions expire after 5 minutes"),
+    ("we sync stock every 10 minutes", "we sync prices every minute now"),
+    ("the till runs as a lambda in eu-west", "the till goes to sleep at night"),
+    ("the resize thread lives in the upload handler", "scrap the resize log, it is huge"),
     ("the mailer uses a pool of 5 connections", "the importer uses a pool of 9 connections"),
 ]
 #: What says by itself that something is otherwise from now on, and what does not.
