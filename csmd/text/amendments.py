@@ -400,9 +400,15 @@ def _turns_with(before: Sequence[Sequence[Word]], after: Sequence[Sequence[Word]
                 is_same_thing = (
                     bool(new_thing) and bool(old_thing) and (new_thing <= old_thing or old_thing <= new_thing)
                 )
-                if is_same_thing and new_rest == old_rest:
+                if is_same_thing and _are_forms(new_rest, old_rest):
                     return True
     return False
+
+
+def _are_forms(first: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two sets of stems are the same words, each perhaps in another form: "show", "shown"."""
+    pairs = list(zip(sorted(first), sorted(other), strict=False))
+    return len(first) == len(other) and all(left.startswith(right) or right.startswith(left) for left, right in pairs)
 
 
 def _find_led(part: Sequence[Word], lead: str) -> tuple[frozenset[str], frozenset[str]]:

@@ -24,6 +24,7 @@ AMENDED = [
     (LOGS, "logs can be kept for a month actually"),
     ("prices are shown with tax included", "prices are shown without tax"),
     ("with tax included", "without tax"),
+    ("always show prices with tax included", "prices are shown without tax from now on"),
     ("the exporter writes CSV files for the bank", "forget the CSV files, the exporter writes camt.053"),
     ("invoices are numbered by year", "actually, number invoices by month"),
     (INDEXER, "the indexer becomes its own service indexd"),
