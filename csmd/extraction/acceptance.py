@@ -16,15 +16,18 @@ from csmd import data
 from csmd.text import prose
 from csmd.text.clauses import COPULA
 from csmd.text.corrections import find_corrected, find_values
+from csmd.text.decisions import proposes_state
 from csmd.text.display import ARROW, cut, squeeze
 from csmd.text.language import language_of
-from csmd.text.sentence import DIALOGUE, Speaker, ends_with_question, has, opens, parse, refers_back
-from csmd.text.sentence_words import UNSPACED
+from csmd.text.sentence import DIALOGUE, Speaker, ends_with_question, has, opens, parse, refers_back, without_opening
+from csmd.text.sentence_words import UNSPACED, split_words
 from csmd.text.tokens import STOP_WORDS, content_words
 from csmd.text.trimming import is_about_errand
 
 #: Most words of an answer; a longer clause says by itself what it wants.
 MAX_ANSWER_WORDS = 9
+#: Most words that an answer adds to the option that it picks, or names instead of all.
+MAX_AMENDMENT_WORDS = 16
 #: Most words of an answer with a value that nobody proposed.
 MAX_VALUE_WORDS = 5
 #: Most words of an answer with a number: the number and its unit.
@@ -62,6 +65,8 @@ _BULLET = re.compile(r"^[ \t]{0,3}[-*•]\s+(?=\S)", re.MULTILINE)
 _QUESTION_LEAD = re.compile(r"^[^:?]{0,80}\b(?:question|frage)\b[^:?]{0,60}:\s+(?=\S)", re.IGNORECASE)
 #: Between alternatives of a sentence: "either A, or B", "A. Or we could B".
 _OR = re.compile(r"[,.;?]?\s+(?:or|oder)\s+", re.IGNORECASE)
+#: Behind the last alternative, where its unit looks like an abbreviation: "20 s. Which".
+_NEXT_SENTENCE = re.compile(r"\.\s+(?=[^\W\d_a-z])")
 #: Before the first alternative.
 _LEAD = re.compile(r"^.*(?::|\beither\b)\s+", re.IGNORECASE)
 #: The end of an answer's first sentence; the point of a number or a name is none.
@@ -69,6 +74,10 @@ _OPENING_END = re.compile(r"[!;\n。！]|\.(?=\s|$)")
 #: Between alternatives that a sentence weighs.
 _STATED_END = re.compile(r"[;:]\s")
 _CLAUSE_END = re.compile(r"[,:]\s|\s[-–—(]")
+#: Between a pick and what is added to it.
+_AMENDMENT_START = re.compile(r"(?:,|\s[-–—(])\s*(\S)|\s((?:with|without|but|plus|except)\b)", re.IGNORECASE)
+_PRONOUNS = frozenset("it them they that those these".split())
+_REFUSING_ALL = frozenset("neither none no of them these those nope".split())
 _REFUSING = frozenset("no nope nah not never none neither nor cannot without except nein nicht non нет não nee".split())
 _UNSPACED_REFUSING = ("不", "别", "別", "だめ", "ダメ", "아니", "말고")
 #: First words of a sentence that takes back the answer before it.
@@ -82,19 +91,28 @@ _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*|\d️⃣")
 class _Choice(NamedTuple):
     """The question that a message asks, "" for none, and its options in order; either may be missing.
 
-    `is_asked`: the user is asked to choose, not only shown a list.
+    `is_asked`: the user is asked to choose, not only shown a list. `asks`: the question is one in form, and not the lead-in
+    of the list.
     """
 
     question: str
     options: Sequence[str]
     is_asked: bool = True
+    asks: bool = True
 
     def answer_with(self, answer: str) -> str:
-        mark = "?" if self.is_asked else ""
+        mark = "?" if self.asks else ":" if self.is_asked else ""
         return f"{self.question}{mark}{ARROW}{answer}" if self.question else answer
 
 
 _NO_CHOICE = _Choice("", ())
+
+
+class Decision(NamedTuple):
+    """The decision that an answer makes, "" for none, and the rest of the answer, which it does not hold."""
+
+    text: str
+    rest: str
 
 
 def accepted(answer: str, before: str) -> str:
@@ -102,31 +120,47 @@ def accepted(answer: str, before: str) -> str:
 
     It reads "question? -> option" or "proposal -> answer"; "" if there is none.
     """
-    opening = _OPENING_END.split(answer.strip(), maxsplit=1)[0]
+    return split_answer(answer, before).text
+
+
+def split_answer(answer: str, before: str) -> Decision:
+    """Splits an answer to the message `before` it into the decision that it makes and the rest."""
+    whole = answer.strip()
+    opening = _OPENING_END.split(whole, maxsplit=1)[0]
+    nothing = Decision("", answer)
     words = _split_words(opening)
     if not words and not _NODS.isdisjoint(opening):
         words = ["yes"]
     read = parse(opening)
     if not words or read.kind == "asks":
-        return ""
-    rest = parse(answer.strip()[len(opening) :].lstrip(".!;。！ \n"))
+        return nothing
+    after = whole[len(opening) :].lstrip(".!;。！ \n")
+    rest = parse(after)
     if rest.refutes or not _RETRACTING.isdisjoint(rest.words[:1]) or opens("corrects", "en", rest.text):
-        return ""
+        return nothing
     refuses = read.refutes or any(word in _REFUSING or word.endswith("n't") for word in words)
+    if offer := _find_refused_offer(opening, before):
+        return Decision(f"{offer}{ARROW}{squeeze(opening)}", after)
     choice = _find_choice(before)
+    picked, amendment = _split_amendment(opening)
+    if amendment and (option := _pick_option(picked, choice, refuses=False)):
+        return Decision(choice.answer_with(f"{option}, {amendment}"), after)
+    if own := _replace_options(opening, choice):
+        return Decision(choice.answer_with(own), after)
     if option := _pick_option(opening, choice, refuses=refuses):
-        return choice.answer_with(option)
+        is_held = len(words) == 1 or option == squeeze(opening)
+        return Decision(choice.answer_with(option), after if is_held else answer)
     if correction := corrected(answer, before, "assistant"):
-        return correction
+        return Decision(correction, after)
     if not refuses and (stated := _find_named_alternative(opening, before)):
-        return f"{stated}{ARROW}{cut(squeeze(opening), MAX_CHARACTERS)}"
+        return Decision(f"{stated}{ARROW}{cut(squeeze(opening), MAX_CHARACTERS)}", after)
     if refuses or len(words) > MAX_ANSWER_WORDS or not _only_assents(opening, words):
-        return ""
+        return nothing
     proposal = _find_proposal(before)
     options = choice.options if choice.question else ()
     if option := _match_option(options, content_words(proposal), least=1):
-        return choice.answer_with(option)
-    return f"{proposal}{ARROW}{squeeze(opening)}" if proposal else ""
+        return Decision(choice.answer_with(option), answer)
+    return Decision(f"{proposal}{ARROW}{squeeze(opening)}", answer) if proposal else nothing
 
 
 def corrected(answer: str, before: str, speaker: Speaker, *, since: str = "") -> str:
@@ -165,7 +199,62 @@ def _only_assents(opening: str, words: list[str]) -> bool:
     return not opening.isascii() and not any(map(str.isalnum, remainder))
 
 
+# --- what an answer adds to its pick
+
+
+def _split_amendment(opening: str) -> tuple[str, str]:
+    """Splits an answer into a bare position and what it adds to that option: "2, but only for a week"; "" for nothing."""
+    end = _AMENDMENT_START.search(opening)
+    if end is None:
+        return opening, ""
+    picked, amendment = opening[: end.start()], opening[end.end() - len(end[1] or end[2]) :].strip(" ,.")
+    words = [word for word in _split_words(picked) if word not in _EMPTY - _POSITIONS.keys()]
+    is_bare = bool(words) and set(words) <= _POSITIONS.keys() | {"option", "rather"}
+    return (picked, amendment) if is_bare and _adds(amendment) else (opening, "")
+
+
+def _adds(amendment: str) -> bool:
+    """Whether words after a pick add to it, and neither take it back nor order, ask or doubt something."""
+    words = _split_words(amendment)
+    bare = words[1:] if words[:1] in (["but"], ["and"], ["only"]) else words
+    if (
+        "_".join(words) in _WORDS["interjection"]
+        or not 2 <= len(words) <= MAX_AMENDMENT_WORDS
+        or not (_RETRACTING | _REFUSING).isdisjoint(bare[:1])
+    ):
+        return False
+    read = parse(" ".join(bare))
+    is_step = read.kind == "orders" and not (read.lasting or read.settles or bare[0] in _WORDS["habit.en"])
+    names_option = not _POSITIONS.keys().isdisjoint(set(words) - {"a", "c", "b"}) or "one" in bare[:2]
+    is_doubtful = any(has(name, "en", amendment) for name in ("doubt", "hedge"))
+    return not (is_step or names_option or is_doubtful or read.is_of_moment) and read.kind in ("states", "orders")
+
+
+def _replace_options(opening: str, choice: _Choice) -> str:
+    """Returns an answer that refuses all options and says what is to be instead: "neither, use a table"; "" for none."""
+    refusal, comma, instead = opening.partition(",")
+    if not choice.question or not comma or not _REFUSING_ALL.issuperset(_split_words(refusal)):
+        return ""
+    words = _split_words(instead)
+    is_choice = bool(words) and words[0] in _WORDS["choose.en"] and words[1:2] not in (["it"], ["me"], ["that"])
+    is_passing = any(has(name, "en", instead) for name in ("doubt", "hedge", "moment"))
+    is_choice = (
+        is_choice
+        and _POSITIONS.keys().isdisjoint(set(words) - {"a"})
+        and 2 <= len(words) <= MAX_AMENDMENT_WORDS
+        and not is_passing
+    )
+    return cut(squeeze(opening), MAX_CHARACTERS) if is_choice else ""
+
+
 # --- the question of a message
+
+
+def find_open_options(message: str) -> Sequence[str]:
+    """Returns the options among which a message asks the user to choose: none of them is anybody's statement yet."""
+    choice = _find_choice(message)
+    asks = any(ends_with_question(sentence.text) for sentence in prose.outline(message)[-CLOSING_SENTENCES:])
+    return choice.options if choice.is_asked and asks and len(choice.options) > 1 else ()
 
 
 def _find_choice(message: str) -> _Choice:
@@ -204,11 +293,31 @@ def _read_list(message: str, marks: Sequence[re.Match[str]], closing_questions: 
     announcements = [text for text in leads if has("options", language_of(text), text)]
     row = message[: marks[-1].end()].rpartition("\n")[2] + options[-1]
     rows = [row] if announcements and options[0] in row else []
-    ranked = [text for texts in (questions, wishes, announcements, rows, leads) for text in reversed(texts)]
+    asking = [*reversed(questions), *reversed(wishes)]
+    named = next(
+        (text for text in asking if len(content_words(text)) >= MIN_QUESTION_WORDS and _is_subject_named(text)), ""
+    )
+    joined = _join_leads(leads, announcements)
+    ranked = [*asking, *(text for texts in (announcements, joined, rows, leads) for text in reversed(texts))]
     clear = (text for text in ranked if _is_clear(text, ignored=_WORDS["options.en"]))
-    question = next(clear, next((text for text in ranked if _is_clear(text)), ""))
-    is_asked = bool(wishes) or question in (*questions, *announcements, *rows)
-    return _Choice(_cut_question(question), options, is_asked=is_asked)
+    question = named or next(clear, next((text for text in ranked if _is_clear(text)), ""))
+    is_asked = bool(wishes) or question in (*questions, *announcements, *joined, *rows)
+    return _Choice(_cut_question(question), options, is_asked=is_asked, asks=question in asking)
+
+
+def _is_subject_named(text: str) -> bool:
+    """Whether a question names what it asks about: "how should the sums be kept?", not "which one do you want?"."""
+    named = [word for word in content_words(text) if word not in _EMPTY | _WORDS["options.en"] | _WORDS["wanted.en"]]
+    return any(len(word) > 3 for word in named) and not refers_back(parse(text, "assistant"))
+
+
+def _join_leads(leads: Sequence[str], announcements: Sequence[str]) -> list[str]:
+    """Joins a lead-in that is not clear by itself with the sentence before it."""
+    return [
+        f"{leads[at - 1]} {lead}"
+        for at, lead in enumerate(leads)
+        if at and lead in announcements and not _is_clear(lead, ignored=_WORDS["options.en"])
+    ]
 
 
 def _read_option(text: str) -> str:
@@ -258,7 +367,8 @@ def _split_alternatives(text: str) -> list[str]:
     before, after = text[: cuts[-1].start()], text[cuts[-1].end() :]
     lead = _LEAD.match(before)
     parts = before[lead.end() :].split(", ") if lead else [before]
-    return [cut(squeeze(part).rstrip("?？., "), MAX_CHARACTERS) for part in (*parts, after)]
+    last = _NEXT_SENTENCE.split(after, maxsplit=1)[0]
+    return [cut(squeeze(part).rstrip("?？., "), MAX_CHARACTERS) for part in (*parts, last)]
 
 
 # --- the option of an answer
@@ -372,11 +482,34 @@ def _find_named_alternative(opening: str, message: str) -> str:
 
 def _find_proposal(message: str) -> str:
     """Returns the last sentence of a message that proposes something which lasts; "" if there is none."""
-    for sentence in reversed(prose.outline(message)):
-        text = sentence.text
-        if has("proposes", language_of(text), text) and _is_clear(text) and not _is_offer(text):
+    sentences = [sentence.text for sentence in prose.outline(message)]
+    for at, text in reversed(list(enumerate(sentences))):
+        is_closing = at >= len(sentences) - CLOSING_SENTENCES and ends_with_question(text)
+        is_state = proposes_state(split_words(text))
+        proposes = has("proposes", language_of(text), text) or (is_closing and is_state)
+        is_clear = _is_clear(text) or (is_state and len(content_words(text)) >= MIN_QUESTION_WORDS)
+        if proposes and is_clear and (is_state or not _is_offer(text)):
             return cut(squeeze(text), MAX_CHARACTERS)
     return ""
+
+
+def _find_refused_offer(answer: str, message: str) -> str:
+    """Returns the offer at the end of a message that an answer refuses for a while or for good; "" if there is none.
+
+    The answer's pronoun is the object of the offer, so that neither says anything without the other.
+    """
+    sentences = prose.outline(message)
+    offer = sentences[-1].text if sentences else ""
+    words, read = _split_words(answer), parse(answer)
+    is_refusal = read.refutes or words[:2] == ["not", "yet"] or words[:1] in (["keep"], ["leave"])
+    if not (is_refusal and ends_with_question(offer) and opens("offers", "en", offer) and _PRONOUNS & set(words)):
+        return ""
+    is_kept = not {"keep", "leave", "hold"}.isdisjoint(words[:3]) and has("condition", "en", answer)
+    holds = is_kept or read.lasting in ("ban", "rule", "need") or words[:2] == ["not", "yet"]
+    is_routine = opens("routine", "en", without_opening("offers", "en", offer).removeprefix("to "))
+    has_object = len(content_words(offer)) >= MIN_QUESTION_WORDS and not is_routine
+    is_clear = holds and not read.is_musing and not has("doubt", "en", answer) and len(words) > MIN_CLEAR_WORDS
+    return cut(squeeze(offer), MAX_QUESTION_CHARACTERS) if is_clear and has_object else ""
 
 
 def _is_offer(sentence: str) -> bool:

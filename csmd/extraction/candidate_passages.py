@@ -136,7 +136,8 @@ def _build_passage(
             continue
         if len(words | added) > MAX_CONTENT_WORDS or len(text) + len(sentence.text) > MAX_CHARACTERS:
             break
-        mark = " " if sentence.row == outline[last].row or ends_sentence(text) else "; "
+        is_clause = sentence.row == outline[last].row and text[-1:].isalnum()  # split_clauses took its comma
+        mark = ", " if is_clause else " " if sentence.row == outline[last].row or ends_sentence(text) else "; "
         text, words, last = f"{text}{mark}{sentence.text}", words | added, at
     if not words:
         return None

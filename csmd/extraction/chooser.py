@@ -134,7 +134,8 @@ def _choose_from_prompt(
 ) -> list[Chosen]:
     if verbatim := verbatim_statements.find_verbatim(turn):
         return [_keep_whole(turn, statement) for statement in verbatim]
-    outline = split_turn(turn)
+    accepted, rest = _find_accepted_proposal(turn, last_reply, last_prompt)
+    outline = split_turn(replace(turn, text=rest))
     candidates = _rank_passages(outline, "user", frozenset(), weights)
     asserted = prompt_assertions.find_assertions(outline, weights)
     if not candidates and not prompt_assertions.has_sure_assertion(outline, weights):
@@ -163,10 +164,7 @@ def _choose_from_prompt(
         ):
             chosen.append(_classify(turn, passage, None))
     chosen.sort(key=lambda choice: choice.passage.first)
-    accepted = _find_accepted_proposal(turn, last_reply, last_prompt)
-    # A short answer is told with what it answers.
-    own = [choice for choice in chosen if not any(choice.statement.text in each.statement.text for each in accepted)]
-    return [*accepted, *own]
+    return [*accepted, *chosen]
 
 
 def _choose_from_work(
@@ -182,7 +180,10 @@ def _choose_from_work(
         return []
     prompt_content = read_content(prompt)
     chosen: list[Chosen] = []
+    options = acceptance.find_open_options(source.turn.text) if source.role == "reply" else ()
     for passage in _rank_passages(split_turn(source.turn), "assistant", prompt_content, weights):
+        if any(option in passage.text for option in options):
+            continue
         repeats_prompt = prompt_has_statement and share(passage.content, prompt_content) >= MIN_PROMPT_SHARED
         if not repeats_prompt and _is_new(passage, chosen, earlier_statements, is_assertion=False):
             chosen.append(_classify(source.turn, passage, prompt))
@@ -213,22 +214,23 @@ def split_turn(turn: StoredTurn) -> list[prose.Sentence]:
     return [each._replace(text=clause) for each in own for clause in trimming.split_clauses(each.text)]
 
 
-def _find_accepted_proposal(turn: StoredTurn, last_reply: str, last_prompt: str) -> list[Chosen]:
-    """Returns the decision that a typed prompt makes by accepting what the assistant proposed; [] for none.
+def _find_accepted_proposal(turn: StoredTurn, last_reply: str, last_prompt: str) -> tuple[list[Chosen], str]:
+    """Returns the decision that a typed prompt makes by accepting what the assistant proposed, [] for none, and its rest.
 
     A correction of a value counts as one; it may also correct the user's last prompt.
     """
     if turn.kind != "user":
-        return []
+        return [], turn.text
     own = quotations.blank_quotations(turn.text)
-    text = acceptance.accepted(own, last_reply) or acceptance.corrected(own, last_prompt, "user", since=last_reply)
+    text, rest = acceptance.split_answer(own, last_reply)
+    text = text or acceptance.corrected(own, last_prompt, "user", since=last_reply)
     if not text:
-        return []
+        return [], turn.text
     statement = Statement(
         text=text, gate="epistemic", category="decision", confidence=ACCEPTED_CONFIDENCE, authority="user",
         reasons=("accepted",),
     )  # fmt: skip
-    return [_keep_whole(turn, statement)]
+    return [_keep_whole(turn, statement)], rest
 
 
 def _keep_whole(turn: StoredTurn, statement: Statement) -> Chosen:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from csmd.extraction.candidate_passages import MAX_CONTENT_WORDS, ends_sentence, is_usable
 from csmd.extraction.passage_scores import Passage, Weights, certainty, make_passage
 from csmd.text import prose
-from csmd.text.sentence import RULES, find_request, has, parse, refers_back
+from csmd.text.sentence import RULES, find_request, has, is_polite_ban, parse, refers_back
 from csmd.text.switches import changes_mind
 from csmd.text.trimming import trim_statement
 
@@ -110,12 +110,19 @@ def find_lasting_passages(outline: Sequence[prose.Sentence], weights: Weights) -
         make_passage(at, at, sentence.text)
         for at, sentence in enumerate(outline)
         if _is_sure_rule(sentence, weights)
+        or _ends_habit(sentence)
         or (
             parse(sentence.text).lasting in LASTING_KINDS
             and _measure_assurance(sentence, weights) >= MIN_LASTING_CERTAINTY
         )
     ]
     return [*_find_settling_passages(outline), *lasting]
+
+
+def _ends_habit(sentence: prose.Sentence) -> bool:
+    """Whether a sentence asks to give up a habit, which its form alone says."""
+    read = parse(sentence.text)
+    return read.kind == "states" and is_usable(sentence, "user") and read.lasting == "ban" and is_polite_ban(read.words)
 
 
 def _is_sure_rule(sentence: prose.Sentence, weights: Weights) -> bool:

@@ -123,7 +123,7 @@ def _without_errand(sentence: str) -> str:
     """Drops a leading errand: "Push it first: only the default branch counts"."""
     errand, _, rest = sentence.partition(": ")
     is_lead = errand[-1:].isalnum() and " " in errand and ";" not in errand
-    if not is_lead or parse(errand).kind != "orders" or states_something(errand):
+    if not is_lead or parse(f"{errand}:").kind != "orders" or states_something(errand):
         return sentence
     return rest if len(content_words(rest)) >= MIN_WORDS and states_something(rest) else sentence
 

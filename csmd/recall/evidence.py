@@ -16,7 +16,7 @@ from csmd.knowledge import Memory
 from csmd.recall import compose
 from csmd.text import prose
 from csmd.text.corrections import read_claim
-from csmd.text.decisions import explains, gives_reading, split_cause
+from csmd.text.decisions import explains, gives_reading, proposes_state, split_cause
 from csmd.text.display import ARROW
 from csmd.text.sentence import (
     RULES,
@@ -26,16 +26,25 @@ from csmd.text.sentence import (
     find_request,
     has,
     is_imperative,
+    is_polite_ban,
     opens,
     parse,
     refers_back,
+    says_again,
     without_opening,
 )
-from csmd.text.sentence_words import UNSPACED, WORDS, phrase_size
+from csmd.text.sentence_words import UNSPACED, WORDS, phrase_size, split_words
 from csmd.text.similarity import compare, gist, is_twin, share
 from csmd.text.switches import changes_mind
 from csmd.text.tokens import content_words
-from csmd.text.trimming import is_about_errand, is_task, trim_courtesy
+from csmd.text.trimming import (
+    allows_only,
+    dislikes_kind,
+    is_about_errand,
+    is_task,
+    opens_with_dislike,
+    trim_courtesy,
+)
 from csmd.vocabulary import Authority, Gate
 
 
@@ -97,6 +106,7 @@ _DENYING = frozenset("no not nobody nothing none cannot without".split())
 _CLAUSE_END = re.compile(r"[,;:.]\s")
 _CLAUSE_MARKS = frozenset(",;:.")
 _NUMBER = re.compile(r"\d[\d.,]*\b")
+_REFUSING_OPENERS = frozenset("not keep leave".split())
 _QUESTION_MARK = re.compile(r"[?？؟]")
 
 
@@ -121,9 +131,17 @@ def _is_choice(memory: Memory) -> bool:
     A mere yes decides the proposal in its question.
     """
     question, _, answer = memory.text.rpartition(ARROW)
-    if not is_pick(memory) or not ends_with_question(question):
-        return is_pick(memory) and _takes_alternative(question, answer)
+    if not is_pick(memory):
+        return False
+    is_nod = not any(map(str.isalnum, answer))
+    if (is_nod or parse(answer).kind == "assents") and proposes_state(split_words(question)):
+        return True
+    if not (ends_with_question(question) or question.endswith(":")):  # or the lead-in of a list
+        return _takes_alternative(question, answer)
     last = parse(prose.split_sentences(question)[-1], "assistant")
+    reply = parse(answer)
+    if opens("offers", "en", last.text) and (reply.refutes or not _REFUSING_OPENERS.isdisjoint(reply.words[:1])):
+        return True  # acceptance.py keeps only refusals that hold for a while
     is_offer = opens("offers", "en", last.text) and not ("or" in last.words and opens("wish_asked", "en", last.text))
     if is_offer or parse(answer).kind == "assents":
         return _lays_down(memory, strictly=False)
@@ -141,7 +159,8 @@ def _takes_alternative(alternative: str, answer: str) -> bool:
 def _lays_down(memory: Memory, *, strictly: bool) -> bool:
     """Whether a sentence lays down something from now on; `strictly`: without exception, or who is in charge.
 
-    A liking counts only if it holds in all projects or says "I prefer": in the middle of work it is momentary.
+    A liking counts only if it holds in all projects, says "I prefer" or dislikes things of a kind: in the middle of work
+    others are momentary.
     """
     sentences = _parse_sentences(memory)
 
@@ -156,10 +175,11 @@ def _lays_down(memory: Memory, *, strictly: bool) -> bool:
         if not read.lasting or len(read.text) > MAX_RULE_CHARACTERS or not _is_about_things(read):
             return False
         is_liking = read.lasting == "taste" or read.words[:1] == ("i",)
-        if is_liking and memory.scope == "project" and read.words[:2] != ("i", "prefer"):
+        is_of_kind = read.words[:2] == ("i", "prefer") or dislikes_kind(read)
+        if is_liking and not is_of_kind and (memory.scope == "project" or opens_with_dislike(read)):
             return False
         if strictly:
-            return read.lasting in _STRICT or _is_strict(read)
+            return read.lasting in _STRICT or _is_strict(read) or (read.lasting in RULES and says_again(read))
         return not is_task(read) and len(read.words) >= MIN_RULE_WORDS
 
     return not any(map(is_passing, sentences)) and any(map(is_rule, sentences))
@@ -227,7 +247,13 @@ def _is_explained(memory: Memory) -> bool:
     return any(
         read.language == "en"
         and len(read.text) <= MAX_REASON_CHARACTERS
-        and (read.lasting == "taste" or _is_strict(read) or _denies(read) or any(map(str.isdigit, read.core)))
+        and (
+            read.lasting == "taste"
+            or _is_strict(read)
+            or _denies(read)
+            or any(map(str.isdigit, read.core))
+            or allows_only(read)
+        )
         and _is_about_things(read, split_cause(read.words)[0])
         and explains(read.words[read.lasting == "taste" and read.words[:1] == ("i",) :])
         for read in _parse_sentences(memory)
@@ -256,7 +282,8 @@ def _is_about_things(read: Sentence, main: Sequence[str] = ()) -> bool:
     """
     words = read.body.casefold().split()
     is_routine = opens("routine", "en", read.core) and not _is_strict(read)
-    is_at_hand = "just" in words or not _MOMENTARY.isdisjoint(words[:2]) or is_routine
+    is_momentary = "just" in words or not _MOMENTARY.isdisjoint(words[:2])
+    is_at_hand = is_routine or (is_momentary and not (dislikes_kind(read) or allows_only(read)))
     is_plain = read.kind in ("states", "orders") and not (read.is_of_moment or read.is_musing)
     refers = (
         _first_word(read) == "it"
@@ -271,6 +298,8 @@ def _is_about_things(read: Sentence, main: Sequence[str] = ()) -> bool:
     # A sentence that settles something may also tell what was before, what failed and who changed it.
     if read.settles:
         return is_plain and not (is_at_hand or refers or asks or of_reply)
+    if read.lasting == "ban" and is_polite_ban(read.words):  # a request, and no question
+        return is_plain and not refers
     is_over = not _PAST.isdisjoint(main or read.words)
     is_in_doubt = has("hedge", "en", read.core) or (has("failure", "en", read.core) and read.lasting not in RULES)
     is_amiss = read.language != "en" and not _is_strict(read) and has("trouble", read.language, read.core)
@@ -298,7 +327,8 @@ def _is_strict(read: Sentence) -> bool:
     """
     if f"unfailing.{read.language}" not in WORDS:
         return read.lasting in ("ban", "rule")
-    return read.lasting in RULES and (_forbids(read) or has("unfailing", read.language, read.core))
+    is_unfailing = _forbids(read) or has("unfailing", read.language, read.core)
+    return read.lasting in RULES and (is_unfailing or is_polite_ban(read.words))
 
 
 def _forbids(read: Sentence) -> bool:

@@ -11,7 +11,9 @@ import re
 from collections.abc import Sequence
 
 from csmd import data
+from csmd.text.amendments import announces, may_announce
 from csmd.text.claims import find_renames
+from csmd.text.momentary_orders import rules_out, without_named_place
 from csmd.text.sentence_words import phrase_size
 from csmd.text.switches import find_switch, holds_now, may_switch
 
@@ -23,6 +25,7 @@ _HOW, _ONE, _SKIPPED = _WORDS["how"], _WORDS["one"], _WORDS["adverb"]
 _NUMBER = re.compile(r"\d[\d.,_]*(?:[a-z]{1,2}|%)?")
 #: A number that sets no lasting value: a version, a size on the screen.
 _NO_SETTING = re.compile(r"\d+(?:\.\d+){2,}|\d[\d.]*(?:px|em|pt|vh|vw)")
+_COPULA = frozenset("is are get gets".split())
 #: Most words of the unit of a number.
 MAX_UNIT_WORDS = 2
 #: Fewest words of a clause that states something.
@@ -32,7 +35,7 @@ MIN_CLAUSE_WORDS = 3
 def decides(text: str, words: Sequence[str]) -> bool:
     """Whether an English sentence says how things are to be from then on; a supposition or a single action does not."""
     words = tuple(words)
-    if words[:1] == ("if",) or not _WORDS["soon"].isdisjoint(words):
+    if words[:1] == ("if",) or not _WORDS["soon"].isdisjoint(words) or without_named_place(words) != words:
         return False
     request = phrase_size(_OF_SENTENCES["request.en"], words[:3])
     order = words[request:]
@@ -43,10 +46,51 @@ def decides(text: str, words: Sequence[str]) -> bool:
         return True
     if not request and (_foresees(words) or (words[:1] != ("rename",) and find_renames(text))):
         return True
-    if _wants_throughout(words) or (may_switch(words) and find_switch(text) is not None):
+    if (not request or is_of_several) and may_announce(words) and announces(text):
+        return True
+    if _wants_throughout(words) or (may_switch(words) and not _tells_of_past(words) and find_switch(text) is not None):
         return True
     is_now = any(word in ("now", "again") for word in words[-2:])
     return is_now and _TROUBLE.isdisjoint(words) and holds_now(text)
+
+
+def proposes_state(words: Sequence[str]) -> bool:
+    """Whether a proposal is about how things are to be, and not about a step: "shall we keep photos on disk?"."""
+    words = tuple(word for word in words if word not in _SKIPPED and word not in "?.!")
+    start = 0
+    while size := phrase_size(_WORDS["opens_proposal"], words[start : start + 5]):
+        start += size
+    rest = words[start:]
+    if not rest or not (_TROUBLE | _WORDS["happened"] | {"was", "were", "you", "me"}).isdisjoint(rest):
+        return False
+    if _lasts(rest[0]) or rest[0] in _WORDS["arrange"]:
+        has_object = rest[1:2] != () and rest[1] not in _PRONOUNS and not rest[1].endswith("ing")
+        is_step = rest[0] in _WORDS["stepwise"] and rest[1:2] in (("the",), ("a",), ("this",), ("your",))
+        return has_object and not is_step and (rest[0] in _WORDS["standing"] or _has_way(rest[2:]))
+    states = ((index, _lasts(word) or _WORDS["arrange"] & {word, word[:-1]}) for index, word in enumerate(rest))
+    verb = next((index for index, is_state in states if index and is_state), 0)
+    if verb:
+        return rest[0] not in _PRONOUNS and _has_way(rest[verb + 1 : verb + 3])
+    ways = zip(rest, rest[2:], strict=False)
+    if any(copula in _COPULA and way in ("as", "by") for copula, way in ways):  # "exports are written as CSV"
+        return rest[0] not in _PRONOUNS
+    is_phrase = _OF_SENTENCES["finite.en"].isdisjoint(rest) and rest[0] not in _OF_SENTENCES["order.en"]
+    return is_phrase and start > 0 and not _WORDS["apiece"].isdisjoint(rest[1:])
+
+
+def _has_way(words: Sequence[str]) -> bool:
+    """Whether words say in which way or where something is done."""
+    return "everywhere" in words or any(
+        word in _HOW and behind not in _PRONOUNS for word, behind in zip(words, words[1:] or ("",), strict=False)
+    )
+
+
+def _tells_of_past(words: Sequence[str]) -> bool:
+    """Whether the speakers tell what they met: "we saw timeouts, not errors", "no rows came back, the filter was on"."""
+    is_missed = words[:1] == ("no",) and words[1:2] not in (("more",), ("longer",)) and not rules_out(words)
+    return is_missed or (
+        words[:1] in (("we",), ("i",)) and words[1:2] != () and words[1] in _OF_SENTENCES["experienced.en"]
+    )
 
 
 def explains(words: Sequence[str]) -> bool:
@@ -55,7 +99,9 @@ def explains(words: Sequence[str]) -> bool:
     Single events, failures, momentary orders and figures of the moment are not explanations.
     """
     main, rest = split_cause(words)
-    if min(len(main), len(rest)) < MIN_CLAUSE_WORDS or rest[0][0].isdigit() or gives_reading(words):
+    if min(len(main), len(rest)) < MIN_CLAUSE_WORDS or rest[0][0].isdigit():
+        return False
+    if gives_reading(words) or _tells_of_past(words):
         return False
     if (
         "still" in main
@@ -72,6 +118,8 @@ def split_cause(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]
     sizes = [_measure_cause(words, index) for index in range(len(words))]
     start = next((index for index, size in enumerate(sizes) if size), len(words))
     size = sizes[start] if start < len(words) else 0
+    if not size and words[:1] == ("no",) and "," in words:  # "no websockets, the hotels block them"
+        start = words.index(",") + 1
     main, cause = words[:start], words[start + size :]
     if size and not main and "," in cause:  # the cause comes first
         comma = cause.index(",")

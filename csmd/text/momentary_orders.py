@@ -22,6 +22,8 @@ _CLAUSE_MARKS = frozenset(",;:.!?-–—()") | {"and", "but", "so", "because"}
 _DEMONSTRATIVES = frozenset("it this that them these those".split())
 #: Words that limit a ban, and so make it last: "don't commit it without a test".
 _LIMITS = frozenset("in to with without by against than when before after unless until".split())
+#: With these a reason tells of a failure; that something is slow is a reason for a rule.
+_AMISS = (WORDS["trouble.en"] | WORDS["failure.en"]) - {"slow"}
 #: Words that end in -ed but are not participles.
 _NOT_PARTICIPLES = frozenset("need feed seed speed embed exceed proceed succeed".split())
 
@@ -54,13 +56,27 @@ def _classify_negation(words: tuple[str, ...], index: int) -> Literal["", "momen
         return "no ban" if before == "it" or not rest or rest[0] in _CLAUSE_MARKS else ""
     is_split = (word, *rest[:1]) in (("do", "not"), ("can", "not"))
     if word in _FORBIDDING or is_split:
-        if before in _REPORTING_SUBJECTS or (before == "you" and "can" in word):
+        is_report = before in _REPORTING_SUBJECTS and rest[:1] != ("stand",)  # "I can't stand" is a taste
+        if is_report or (before == "you" and "can" in word):
             return "no ban"
-        is_momentary = before not in ("we", "you") and _is_one_off(rest[is_split:]) and not _gives_habit(words)
+        is_momentary = before not in ("we", "you") and is_one_off(rest[is_split:]) and not _gives_habit(words)
         return "momentary" if is_momentary else ""
     if (word, *rest[:1]) == ("no", "need"):
         return "momentary"
     return "no ban" if (before, word) == ("no", "need") else ""
+
+
+def without_named_place(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the words of an order without the "everywhere" before a file or a symbol: "rename it everywhere in till.go"."""
+    index = words.index("everywhere") if is_verb(words) and "everywhere" in words else 0
+    place, *rest = (*words[index + 1 :], "")
+    is_named = place in ("in", "inside", "throughout") and any(map(_is_code, rest))
+    return (*words[:index], *words[index + 1 :]) if index and is_named else words
+
+
+def _is_code(word: str) -> bool:
+    """Whether a word is a path, a file or a symbol."""
+    return len(word) > 2 and (word[0] == "`" or not word.isalnum()) and not {"'", "-"} & set(word)
 
 
 def _is_experience(before: str, rest: Sequence[str]) -> bool:
@@ -76,7 +92,7 @@ def _is_experience(before: str, rest: Sequence[str]) -> bool:
     )
 
 
-def _is_one_off(words: Sequence[str]) -> bool:
+def is_one_off(words: Sequence[str]) -> bool:
     """Whether a ban covers a single action ("don't push") or a thing named only by a pronoun ("don't open it there")."""
     verb, *rest = _first_clause(words) or [""]
     if verb in ("", "call", "name") or holds("as_elsewhere", "en", words, ""):
@@ -145,4 +161,18 @@ def is_stop_order(all_words: Sequence[str]) -> bool:
 def ends_habit(words: Sequence[str]) -> bool:
     """Whether a sentence ends a habit ("stop summarising what you did"), not an action ("stop running the server")."""
     stop, verb, thing, *_ = (*words, "", "", "")
-    return stop == "stop" and verb.endswith("ing") and thing not in _DEMONSTRATIVES | {"", "the"}
+    is_unnamed = WORDS["pointing.en"].issuperset(word for word in words[2:] if word[0].isalnum())
+    return stop == "stop" and verb.endswith("ing") and thing not in _DEMONSTRATIVES | {"", "the"} and not is_unnamed
+
+
+def rules_out(words: Sequence[str]) -> bool:
+    """Whether a sentence rules something out: "no websockets, the hotels block them", and does not tell what is missing."""
+    thing = _first_clause(words)[1:]
+    if words[:1] != ("no",) or len(words) < 3 or not WORDS["nothing.en"].isdisjoint(thing):
+        return False
+    reason = words[len(thing) + 2 :]
+    if not reason:
+        return bool(thing) and thing[0] not in WORDS["closed.en"] - {"more", "any"}
+    is_amiss = reason[0] in ("so", "then") or not _AMISS.isdisjoint(reason)
+    has_verb = any(word in WORDS["finite.en"] or word in WORDS["ran.en"] for word in thing)
+    return not is_amiss and not has_verb and bool(thing) and thing[0] not in WORDS["closed.en"]

@@ -19,7 +19,16 @@ from csmd.cache import cached
 from csmd.text import sentence_words
 from csmd.text.decisions import decides
 from csmd.text.language import ENGLISH, language_of
-from csmd.text.momentary_orders import ends_habit, is_standing_wish, is_stop_order, picks_option, strip_momentary_bans
+from csmd.text.momentary_orders import (
+    ends_habit,
+    is_one_off,
+    is_standing_wish,
+    is_stop_order,
+    picks_option,
+    rules_out,
+    strip_momentary_bans,
+    without_named_place,
+)
 from csmd.text.printed_text import counts_tests, is_check_status, is_printed, reports_edit
 from csmd.text.sentence_words import (
     MAX_READ,
@@ -86,6 +95,8 @@ _ONCE_MORE = frozenset("still again yet already".split())
 _CLAUSE_END = re.compile(r"[,;:.!?](?=\s|$)|\s[-–—]+\s")
 #: The mark that replaced a secret.
 _REDACTED = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
+#: Words with which a repeated rule begins, if no mark is before it.
+_LAYING_DOWN = frozenset("no never don't dont always only".split())
 _REMARK = re.compile(r"\s*[(（][^()（）]{0,400}[)）]\W*$")
 
 
@@ -144,7 +155,7 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
     refutes = sentence_words.contains_phrase(_REFUSALS, all_words, within=loose) or _is_refused(language, head)
     settles = is_of_moment = leaves_open = False
     if is_english:
-        binding, is_of_moment = strip_momentary_bans(words, head, refutes)
+        binding, is_of_moment = strip_momentary_bans(without_named_place(words), head, refutes)
         lasting = _find_english_lasting(_without_idioms(_without_aside(binding)), head, refutes)
         settles = speaker == "user" and not _ends_talk(words) and decides(head, words)
         leaves_open = not settles and lasting not in RULES and _leaves_open(words)
@@ -155,7 +166,8 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
     elif leaves_open:
         lasting = ""
     is_stopped = lasting not in ("rule", "taste") and is_stop_order(all_words)
-    is_of_moment = is_of_moment or is_stopped or holds("moment", language, words, head)
+    of_moment = _without_standing_reason(words) if is_english else words
+    is_of_moment = is_of_moment or is_stopped or holds("moment", language, of_moment, head)
     kind = _classify_form(head, core, all_words, lasting, speaker)
     if kind is None and is_english:
         kind = _classify_english(words, head, lasting, is_of_moment=is_of_moment)
@@ -215,6 +227,10 @@ def _skip_lead_in(words: Sequence[str], language: str, leads: frozenset[str]) ->
         ahead = words[index : index + 5]
         size = phrase_size(leads, ahead)
         request = phrase_size(WORDS["remember"], ahead)
+        # The body keeps it: that it was said before makes a rule of it.
+        if leads is _FILLERS and (again := _says_again(words[index:])):
+            index = end = index + again
+            continue
         if request and words[index + request : index + request + 1] and words[index + request] not in WORDS["recall"]:
             size, remembers = max(size, request), True
         if not size:
@@ -226,6 +242,21 @@ def _skip_lead_in(words: Sequence[str], language: str, leads: frozenset[str]) ->
     while end and end < len(words) and words[end] in ",;:.!?-–—…()":
         end += 1
     return end, remembers
+
+
+#: Most words between the opening of a repetition and what it repeats: "I told you twice already: ...".
+MAX_REPEATING_WORDS = 4
+
+
+def _says_again(words: Sequence[str]) -> int:
+    """Counts the words with which a speaker repeats a rule: "I told you twice: no ..."; 0 for none."""
+    size = next((size for size in range(8, 0, -1) if "_".join(words[:size]) in WORDS["says_again"]), 0)
+    for index in range(size, min(size + MAX_REPEATING_WORDS, len(words))) if size else ():
+        if words[index] in ":,":
+            return index + 1
+        if words[index] in _LAYING_DOWN:
+            return index
+    return 0
 
 
 def _stands_alone(rest: Sequence[str], language: str, *, before: str) -> bool:
@@ -298,6 +329,8 @@ def _classify_english(words: Sequence[str], head: str, lasting: Lasting, *, is_o
     if not words:
         return "states"
     first, second = words[0], words[1] if len(words) > 1 else ""
+    if lasting == "ban" and is_polite_ban(words) and not _has_now("en", words, ""):
+        return "orders" if is_of_moment else "states"
     if _is_request(words, lasting):
         return "orders"
     if ends_with_question(head) or begins("wonder.en", words) or _ponders(words) or _asks(first, second):
@@ -315,9 +348,24 @@ def _classify_english(words: Sequence[str], head: str, lasting: Lasting, *, is_o
 def _is_request(words: Sequence[str], lasting: Lasting) -> bool:
     """Whether an English sentence begins with a request: "can you ...", and not "can we?" before a noun."""
     size = begins("request.en", words)
-    if not size or (lasting == "ban" and words[size : size + 1] == ("not",)):
+    if not size or (lasting == "ban" and (words[size : size + 1] == ("not",) or is_polite_ban(words))):
         return False
     return size != 2 or words[1] != "we" or is_verb(words[2:3])
+
+
+def behind_request(words: Sequence[str]) -> Sequence[str]:
+    """Returns the words behind all words of a request: "stop ..." of "could you please stop ..."."""
+    rest = words
+    while size := begins("request.en", rest) or begins("adverb", rest):
+        rest = rest[size:]
+    return rest
+
+
+def is_polite_ban(words: Sequence[str]) -> bool:
+    """Whether a sentence asks to give up a habit, or please not to do something: "could you please not guess units"."""
+    rest = behind_request(words)
+    request = words[: len(words) - len(rest)]
+    return ends_habit(rest) or ("please" in request and rest[:1] == ("not",) and not is_one_off(rest[1:]))
 
 
 def _asks(first: str, second: str) -> bool:
@@ -355,9 +403,14 @@ def _opens_with_question(words: Sequence[str]) -> bool:
 
 
 def _is_noun(words: Sequence[str]) -> bool:
-    """Whether the verb that a sentence begins with is a noun: a finite verb agrees with it before its clause ends."""
+    """Whether the verb that a sentence begins with is a noun: a finite verb agrees with it before its clause ends.
+
+    A label in front of a colon is one, too: "commit messages: ...".
+    """
     if words[0] in WORDS["verb_only.en"]:
         return False
+    if words[0] in WORDS["label.en"] and words[2:3] == (":",) and words[1].endswith("s"):
+        return True
     for index, word in enumerate(words[1 : NOUN_WITHIN + 1], 1):
         if word in WORDS["finite.en"]:
             return True
@@ -383,9 +436,7 @@ def _has_now(language: str, words: Sequence[str], head: str) -> bool:
 def _find_english_lasting(words: Sequence[str], head: str, refutes: bool) -> Lasting:
     if _ends_talk(words) or (refutes and picks_option(words)):
         return ""
-    is_of_no = words[:1] == ("no",) and len(words) > 2 and WORDS["nothing.en"].isdisjoint(words)
-    is_of_no = is_of_no and words[1] not in WORDS["subject.en"]
-    if ends_habit(words) or is_of_no or (words[:2] == ("nothing", "that") and words[2:3] != ("i",)):
+    if is_polite_ban(words) or rules_out(words) or (words[:2] == ("nothing", "that") and words[2:3] != ("i",)):
         return "ban"
     if refutes and words and words[0] in WORDS["choose.en"] and words[1:2] != ("it",):
         return "choice"
@@ -420,6 +471,16 @@ def _leaves_open(words: Sequence[str]) -> bool:
             if words[unknown] in WORDS["order.en"] or words[unknown] == "to":
                 break
     return False
+
+
+#: What leads to a reason in which "already" says that it stands.
+_CAUSES = frozenset("because since as".split())
+
+
+def _without_standing_reason(words: Sequence[str]) -> Sequence[str]:
+    """Returns the words of a sentence without the "already" of its reason: "... because the firm already pays for it" lasts."""
+    start = next((index for index, word in enumerate(words) if index and word in _CAUSES), len(words))
+    return (*words[:start], *(word for word in words[start:] if word != "already"))
 
 
 def is_of_program(words: Sequence[str]) -> bool:
@@ -503,7 +564,8 @@ def states_something(text: str) -> bool:
     sentence = parse(text)
     if sentence.settles:
         return True
-    if sentence.kind in ("asks", "printed", "assents") or find_request(text)[:5].casefold() in _TO_ANOTHER:
+    asks_another = find_request(text)[:5].casefold() in _TO_ANOTHER and sentence.lasting != "ban"
+    if sentence.kind in ("asks", "printed", "assents") or asks_another:
         return False
     if sentence.kind != "orders" or sentence.lasting in RULES:
         return True
@@ -568,6 +630,11 @@ def refers_back(sentence: Sentence) -> bool:
         return False
     verb = words[1] if len(words) > 1 else ""
     return verb in WORDS["finite.en"] or verb in WORDS["of_it.en"]
+
+
+def says_again(sentence: Sentence) -> bool:
+    """Whether the speaker says that they laid it down before: "I told you: ..."."""
+    return any(_says_again(split_words(sentence.text)[start:]) for start in range(2))
 
 
 def opens(word_class: str, language: str, text: str) -> bool:

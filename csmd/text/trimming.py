@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from itertools import dropwhile
+from collections.abc import Sequence
+from itertools import dropwhile, takewhile
 
+from csmd.text.decisions import explains
 from csmd.text.sentence import Sentence, decides_by_order, has, is_imperative, parse, text_from, without_opening
-from csmd.text.sentence_words import MAX_READ, WORDS, begins, is_verb, phrase_size, tokenise
+from csmd.text.sentence_words import MAX_READ, WORDS, begins, is_verb, phrase_size, split_words, tokenise
+from csmd.text.tokens import STOP_WORDS
 
 #: Most words of an order appended to a statement.
 MAX_TAIL_WORDS = 4
@@ -31,6 +34,11 @@ _MANNER = WORDS["manner.en"] - {"commit", "push"}
 #: Words that are not the verb of an order.
 _NOT_VERBS = WORDS["subject.en"] | WORDS["wh.en"] | WORDS["when.en"] | WORDS["aux.en"] | WORDS["closed.en"]
 _NOT_VERBS |= WORDS["finite.en"]
+_CAUSES = frozenset(("because", "since", "as"))
+_AT_HAND = WORDS["at_hand.en"] - {"the"}
+#: Words with which a thing at hand or an action begins, and no kind of things.
+_NO_KIND = (WORDS["closed.en"] - {"a", "an", "any", "it", "when"}) | WORDS["wh.en"]
+_NO_KIND |= frozenset(("to", "being", "where", "either", "neither"))
 _ABOUT_TO = frozenset((lead, doer) for lead in ("should", "shall", "can", "could", "may") for doer in ("i", "we"))
 _ABOUT_TO |= {("me", "to"), ("you", "to"), ("ready", "to"), ("want", "to")}
 
@@ -76,11 +84,22 @@ def trim_courtesy(text: str) -> str:
 
 
 def _is_appended_order(text: str) -> bool:
-    """Whether a few words are an order about the words before them: "fix it", "can you check"."""
+    """Whether a few words are an order about the words before them: "fix it", "can you check".
+
+    What follows from them stays with them: "so make it 60".
+    """
     sentence = parse(text)
     words = [word for word in sentence.words if word[0].isalnum()]
+    if split_words(text)[:1] == ("so",) and not sentence.is_of_moment and _says_how(words):
+        return False
     is_at_hand = len(words) == 1 or not _POINTING.isdisjoint(words) or bool(begins("request.en", words))
     return sentence.kind == "orders" and not sentence.lasting and len(words) <= MAX_TAIL_WORDS and is_at_hand
+
+
+def _says_how(words: Sequence[str]) -> bool:
+    """Whether an order says more than to do something about a thing at hand: a number, or how, where or when."""
+    empty = _POINTING | WORDS["now.en"] | STOP_WORDS
+    return any(word[0].isdigit() for word in words) or not empty.issuperset(words[1:])
 
 
 def _count_meaningful_words(text: str) -> int:
@@ -158,6 +177,37 @@ def is_task(sentence: Sentence) -> bool:
         words = tuple(dropwhile(lambda word: word in ("also", "just", "then"), words[size:])) if size else ()
     is_made = is_verb(words[:1]) and words[0] not in WORDS["habit.en"] and words[:2] != ("make", "sure")
     return is_made and (words[0] not in _MANNER or words[1:2] in (("the",), ("a",), ("an",), ("up",)))
+
+
+# --- what is liked and allowed
+
+
+def opens_with_dislike(sentence: Sentence) -> bool:
+    """Whether a sentence says first that its speaker dislikes something."""
+    return phrase_size(WORDS["dislikes.en"], sentence.words) > 0
+
+
+def dislikes_kind(sentence: Sentence) -> bool:
+    """Whether the speaker dislikes all things of a kind, or a habit: "I hate it when ...", not "I hate this page"."""
+    size = phrase_size(WORDS["dislikes.en"], sentence.words)
+    first, second = (*sentence.words[size : size + 2], "", "")[:2]
+    if not size or not first or first in _NO_KIND:
+        return False
+    if first in ("it", "when"):
+        return first == "when" or second in ("when", "if")
+    return bool(second) or first.endswith("s")
+
+
+def allows_only(sentence: Sentence) -> bool:
+    """Whether a sentence without a verb allows only things of a kind, and says why: "only plain CSS, because ..."."""
+    words = split_words(sentence.body)
+    index = next((index for index, word in enumerate(words) if word in ("only", "just")), -1)
+    if index < 0 or (index and words[index - 1] != ",") or not explains(sentence.words):
+        return False
+    thing = list(takewhile(lambda word: word[0].isalnum() and word not in _CAUSES, words[index + 1 :]))
+    if not thing or is_verb(thing) or thing[0] in _AT_HAND or thing[0][0].isdigit():
+        return False
+    return not phrase_size(WORDS["picks.en"], thing) and (WORDS["finite.en"] | WORDS["one_time.en"]).isdisjoint(thing)
 
 
 def is_about_errand(sentence: Sentence) -> bool:

@@ -23,6 +23,11 @@ COUNTED = "Question 2 of 3: How many tries should a till get?"
 ROW = "Options: (a) drop the booking, (b) keep it and warn, (c) stop. With (a) nobody notices."
 FINDINGS = "1. The counter leaks.\n2. The footer is off.\n\nBoth are small."
 OFFERED = "The tests are green again. Shall I run them once more?"
+SUMS = "How should sums be kept?\n\n1. as plain floats\n2. as a Decimal column\n3. in a Sum class\n\nWhich one do you want?"
+INBOX = "The till only sends an id. Two ways to deal with it:\n\na) read it at once\nb) put it into an inbox\n\nI lean to (b). Which do you prefer?"
+CAPS = "Two possibilities: waits that double, or a fixed wait of 20 s. Which do you prefer?"
+DELETING = "The sums are in. Shall I delete the paper ledgers?"
+CLOSING = "A shared ledger gets torn. So one ledger per clerk?"
 GERMAN = "Der Export ist zu langsam. Ich schlage vor, die Summen nachts vorzurechnen."
 CHINESE = "导出太慢。我建议每晚预先计算汇总。"
 MARKET = "The market is open on Fridays. I count the coins."
@@ -39,9 +44,9 @@ ROWS = [
     (INLINE, "1", "ULIDs made by the application"),
     (EITHER, "the latter", "we move them to object storage"),
     (EITHER, "the former", "we keep the photos on the volume"),
-    (BULLETS, "columns", "I see two options? -> Columns: one for each month"),
-    (BULLETS, "the first one sounds good", "I see two options? -> Rows: one for each booking"),
-    (BULLETS, "agreed", "I see two options? -> Rows: one for each booking"),
+    (BULLETS, "columns", "I see two options: -> Columns: one for each month"),
+    (BULLETS, "the first one sounds good", "I see two options: -> Rows: one for each booking"),
+    (BULLETS, "agreed", "I see two options: -> Rows: one for each booking"),
     (NAMED, "nats it is", "Kafka, NATS or Postgres? -> nats it is"),
     (NAMED, "the last one", "Kafka, NATS or Postgres? -> Postgres"),
     (NAMED, "postgres, we know it", "-> postgres, we know it"),
@@ -61,6 +66,46 @@ ROWS = [
     (OPEN, "the tests fail", ""),
     (OPEN, "ERROR: no till", ""),
     (OPEN, "/compact", ""),
+    (
+        SUMS,
+        "3, but the value inside as int pence",
+        "How should sums be kept? -> in a Sum class, but the value inside as int pence",
+    ),
+    (SUMS, "2, but with four decimals", "How should sums be kept? -> as a Decimal column, but with four decimals"),
+    (SUMS, "the third, rounded to pence", "-> in a Sum class, rounded to pence"),
+    (SUMS, "option 2 with an index on the unit", "-> as a Decimal column, with an index on the unit"),
+    (SUMS, "neither, use a table of units", "How should sums be kept? -> neither, use a table of units"),
+    (
+        INBOX,
+        "b, and keep the rows for the clerks",
+        "only sends an id. Two ways to deal with it: -> put it into an inbox, and keep",
+    ),
+    (INBOX, "b. And the till must answer in a second", "Two ways to deal with it: -> put it into an inbox"),
+    (CAPS, "the first, capped at ten tries", "Which do you prefer? -> waits that double, capped at ten tries"),
+    (CAPS, "the second, but 45 s", "-> a fixed wait of 20 s, but 45 s"),
+    (SUMS, "2, but first show me the till", ""),
+    (SUMS, "3, no wait", ""),
+    (SUMS, "neither works", ""),
+    (SUMS, "neither, let me think", ""),
+    (SUMS, "3 of the tills fail, but the sums are right", ""),
+    (CAPS, "the second, the one with the wait", "-> a fixed wait of 20 s"),
+    (CAPS, "the first line is unclear, capped or not", ""),
+    (INBOX, "b is slower, isn't it?", ""),
+    (DELETING, "no, keep them until I've checked the sums", "Shall I delete the paper ledgers? -> no, keep them until"),
+    (DELETING, "no, they must last ten years", "Shall I delete the paper ledgers? -> no, they must last"),
+    (DELETING, "not yet, the clerks still read them", "-> not yet, the clerks still read them"),
+    (DELETING, "leave them until the audit", "-> leave them until the audit"),
+    (DELETING, "no, leave it", ""),
+    (DELETING, "no, it is empty", ""),
+    (DELETING, "no, keep going", ""),
+    (DELETING, "not yet", ""),
+    ("Done. Shall I push the ledger?", "no, keep it until I've looked at it", ""),
+    ("The ledgers are in the drawer.", "no, keep them until the audit", ""),
+    (CLOSING, "yes", "So one ledger per clerk? -> yes"),
+    (CLOSING, "sounds good", "So one ledger per clerk? -> sounds good"),
+    (CLOSING, "no", ""),
+    ("So the ledger was blank by noon?", "yes", ""),
+    ("Shall I send ledgers by mail, so that nobody waits?", "sounds good", "so that nobody waits? -> sounds good"),
     (LIST, "the first is out", ""),
     (LIST, "the first, or the second", ""),
     (LIST, "first 1, then 3", ""),
@@ -83,7 +128,7 @@ ROWS = [
     (APART, "cards?", ""),
     (APART, "the till beeps", ""),
     (COUNTED, "5", "How many tries should a till get? -> 5"),
-    (ROW, "c, of course", "(c) stop? -> stop"),
+    (ROW, "c, of course", "(c) stop: -> stop"),
     (FINDINGS, "2", "The footer is off"),
     (PROPOSED, "yes, do that", "batches of 500 rows"),
     (PROPOSED, "agreed, go ahead", "batches of 500 rows"),
@@ -121,6 +166,19 @@ def test_a_short_answer_takes_the_option_that_it_picks_or_the_proposal_that_it_a
     assert taken in found and bool(found) is bool(taken)
 
 
+@pytest.mark.parametrize(
+    ("before", "answer", "rest"),
+    [
+        (SUMS, "2. And the till must answer in a second", "And the till must answer in a second"),
+        (SUMS, "3, but as int pence. never round", "never round"),
+        (SUMS, "2", ""),
+        (SUMS, "hello", "hello"),
+    ],
+)
+def test_what_an_answer_says_besides_its_pick_is_read_without_the_mark(before: str, answer: str, rest: str) -> None:
+    assert acceptance.split_answer(answer, before).rest == rest
+
+
 @given(st.text(max_size=80), st.text(max_size=400))
 def test_whatever_is_answered_takes_words_of_the_message_or_nothing(answer: str, before: str) -> None:
     taken = acceptance.accepted(answer, before)
@@ -149,7 +207,7 @@ def test_what_the_user_takes_is_a_decision_of_the_users_and_what_is_refused_is_n
     assert not [text for _, text in refused if "batches of 500 rows" in text]
     picked = stated(("user", "where do sessions go"), ("assistant", LIST), ("user", "2"))
     assert [text for by, text in picked if by == "user"] == [
-        "There are three ways to keep the sessions? -> A table in Postgres"
+        "There are three ways to keep the sessions: -> A table in Postgres"
     ]
 
 
@@ -164,3 +222,14 @@ def test_what_the_user_takes_is_a_decision_of_the_users_and_what_is_refused_is_n
 def test_a_correction_of_a_value_may_correct_the_users_last_prompt(prompt: str, reply: str, taken: bool) -> None:
     found = stated(("user", prompt), ("assistant", reply), ("user", "no, Saturdays"))
     assert (("user", "The market is open on Fridays -> no, Saturdays") in found) is taken
+
+
+@pytest.mark.invariant("Options that the user is asked to choose from are nobody's statement, whichever is picked")
+def test_an_option_that_was_not_picked_is_nobodys_statement() -> None:
+    message = (
+        "The till needs a place for its sums.\n\n1. keep the sums in the ledger, because the clerks read it anyway\n"
+        "2. keep the sums in a table of their own, because the ledger is slow to open\n\nWhich one do you prefer?"
+    )
+    found = stated(("user", "the till forgets its sums"), ("assistant", message), ("user", "2"))
+    assert not [text for _, text in found if "in the ledger" in text]
+    assert [by for by, text in found if "in a table of their own" in text] == ["user"]

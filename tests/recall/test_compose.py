@@ -67,6 +67,10 @@ CASES: dict[str, tuple[str, str, str]] = {
         "The tests failed because start_test.go defined a helper that another file used.", "assistant",
         "The tests failed because start_test.go defined a helper that another file used.",
     ),
+    "a label in front of its rule": (
+        "Merge notes: short, no names of clerks, and always with the ledger", "user",
+        "Merge notes: short, no names of clerks, and always with the ledger",
+    ),
     "few words that were all": ("tabs, not spaces", "user", "tabs, not spaces"),
 }  # fmt: skip
 
