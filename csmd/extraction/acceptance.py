@@ -115,18 +115,12 @@ class Decision(NamedTuple):
     rest: str
 
 
-def accepted(answer: str, before: str) -> str:
-    """Returns the decision that an answer makes of the message `before` it.
-
-    It reads "question? -> option" or "proposal -> answer"; "" if there is none.
-    """
-    return split_answer(answer, before).text
-
-
 def split_answer(answer: str, before: str) -> Decision:
-    """Splits an answer to the message `before` it into the decision that it makes and the rest."""
-    whole = answer.strip()
-    opening = _OPENING_END.split(whole, maxsplit=1)[0]
+    """Splits an answer to the message `before` it into the decision that it makes and the rest.
+
+    The decision reads "question? -> option" or "proposal -> answer".
+    """
+    opening, after = _split_opening(answer)
     nothing = Decision("", answer)
     words = _split_words(opening)
     if not words and not _NODS.isdisjoint(opening):
@@ -134,7 +128,6 @@ def split_answer(answer: str, before: str) -> Decision:
     read = parse(opening)
     if not words or read.kind == "asks":
         return nothing
-    after = whole[len(opening) :].lstrip(".!;。！ \n")
     rest = parse(after)
     if rest.refutes or not _RETRACTING.isdisjoint(rest.words[:1]) or opens("corrects", "en", rest.text):
         return nothing
@@ -150,8 +143,8 @@ def split_answer(answer: str, before: str) -> Decision:
     if option := _pick_option(opening, choice, refuses=refuses):
         is_held = len(words) == 1 or option == squeeze(opening)
         return Decision(choice.answer_with(option), after if is_held else answer)
-    if correction := corrected(answer, before, "assistant"):
-        return Decision(correction, after)
+    if (correction := corrected(answer, before, "assistant")).text:
+        return correction
     if not refuses and (stated := _find_named_alternative(opening, before)):
         return Decision(f"{stated}{ARROW}{cut(squeeze(opening), MAX_CHARACTERS)}", after)
     if refuses or len(words) > MAX_ANSWER_WORDS or not _only_assents(opening, words):
@@ -160,25 +153,32 @@ def split_answer(answer: str, before: str) -> Decision:
     options = choice.options if choice.question else ()
     if option := _match_option(options, content_words(proposal), least=1):
         return Decision(choice.answer_with(option), answer)
-    return Decision(f"{proposal}{ARROW}{squeeze(opening)}", answer) if proposal else nothing
+    return Decision(f"{proposal}{ARROW}{squeeze(opening)}", after) if proposal else nothing
 
 
-def corrected(answer: str, before: str, speaker: Speaker, *, since: str = "") -> str:
-    """Returns "sentence -> answer" if an answer corrects the value in a sentence of an earlier message: "no, Thursday".
+def _split_opening(answer: str) -> tuple[str, str]:
+    """Splits an answer after its first sentence."""
+    whole = answer.strip()
+    opening = _OPENING_END.split(whole, maxsplit=1)[0]
+    return opening, whole[len(opening) :].lstrip(".!;。！ \n")
+
+
+def corrected(answer: str, before: str, speaker: Speaker, *, since: str = "") -> Decision:
+    """Decides "sentence -> answer" if an answer corrects the value in a sentence of an earlier message: "no, Thursday".
 
     "" if it does not, or if `since`, a message in between, has such a value too. What an assistant does or did with a
     value is no statement.
     """
-    opening = _OPENING_END.split(answer.strip(), maxsplit=1)[0]
+    opening, after = _split_opening(answer)
     if not {value.kind for value in find_values(since)}.isdisjoint(value.kind for value in find_values(opening)):
-        return ""
+        return Decision("", answer)
     text = find_corrected([sentence.text for sentence in prose.outline(before)], opening)
     read = parse(text, speaker)
     is_own = speaker == "assistant" and (read.words[:1] == ("i",) or _is_offer(text))
     is_own = is_own or read.kind in ("narrates", "reports")
     if not text or is_own or refers_back(read) or len(content_words(text)) < MIN_QUESTION_WORDS:
-        return ""
-    return f"{cut(squeeze(text), MAX_CHARACTERS).rstrip('. ')}{ARROW}{squeeze(opening)}"
+        return Decision("", answer)
+    return Decision(f"{cut(squeeze(text), MAX_CHARACTERS).rstrip('. ')}{ARROW}{squeeze(opening)}", after)
 
 
 def _split_words(text: str) -> list[str]:
@@ -217,15 +217,13 @@ def _adds(amendment: str) -> bool:
     """Whether words after a pick add to it, and neither take it back nor order, ask or doubt something."""
     words = _split_words(amendment)
     bare = words[1:] if words[:1] in (["but"], ["and"], ["only"]) else words
-    if (
-        "_".join(words) in _WORDS["interjection"]
-        or not 2 <= len(words) <= MAX_AMENDMENT_WORDS
-        or not (_RETRACTING | _REFUSING).isdisjoint(bare[:1])
-    ):
+    if not 2 <= len(words) <= MAX_AMENDMENT_WORDS or bare[0] in _RETRACTING | _REFUSING:
+        return False
+    if "_".join(words) in _WORDS["interjection"]:
         return False
     read = parse(" ".join(bare))
     is_step = read.kind == "orders" and not (read.lasting or read.settles or bare[0] in _WORDS["habit.en"])
-    names_option = not _POSITIONS.keys().isdisjoint(set(words) - {"a", "c", "b"}) or "one" in bare[:2]
+    names_option = not _POSITIONS.keys().isdisjoint(set(words) - {"a", "b", "c"}) or "one" in bare[:2]
     is_doubtful = any(has(name, "en", amendment) for name in ("doubt", "hedge"))
     return not (is_step or names_option or is_doubtful or read.is_of_moment) and read.kind in ("states", "orders")
 
@@ -236,15 +234,11 @@ def _replace_options(opening: str, choice: _Choice) -> str:
     if not choice.question or not comma or not _REFUSING_ALL.issuperset(_split_words(refusal)):
         return ""
     words = _split_words(instead)
-    is_choice = bool(words) and words[0] in _WORDS["choose.en"] and words[1:2] not in (["it"], ["me"], ["that"])
+    if not 2 <= len(words) <= MAX_AMENDMENT_WORDS or words[0] not in _WORDS["choose.en"]:
+        return ""
     is_passing = any(has(name, "en", instead) for name in ("doubt", "hedge", "moment"))
-    is_choice = (
-        is_choice
-        and _POSITIONS.keys().isdisjoint(set(words) - {"a"})
-        and 2 <= len(words) <= MAX_AMENDMENT_WORDS
-        and not is_passing
-    )
-    return cut(squeeze(opening), MAX_CHARACTERS) if is_choice else ""
+    names_option = words[1] in ("it", "me", "that") or not _POSITIONS.keys().isdisjoint(set(words) - {"a"})
+    return "" if is_passing or names_option else cut(squeeze(opening), MAX_CHARACTERS)
 
 
 # --- the question of a message
@@ -294,9 +288,7 @@ def _read_list(message: str, marks: Sequence[re.Match[str]], closing_questions: 
     row = message[: marks[-1].end()].rpartition("\n")[2] + options[-1]
     rows = [row] if announcements and options[0] in row else []
     asking = [*reversed(questions), *reversed(wishes)]
-    named = next(
-        (text for text in asking if len(content_words(text)) >= MIN_QUESTION_WORDS and _is_subject_named(text)), ""
-    )
+    named = next(filter(_is_subject_named, asking), "")
     joined = _join_leads(leads, announcements)
     ranked = [*asking, *(text for texts in (announcements, joined, rows, leads) for text in reversed(texts))]
     clear = (text for text in ranked if _is_clear(text, ignored=_WORDS["options.en"]))
@@ -307,8 +299,10 @@ def _read_list(message: str, marks: Sequence[re.Match[str]], closing_questions: 
 
 def _is_subject_named(text: str) -> bool:
     """Whether a question names what it asks about: "how should the sums be kept?", not "which one do you want?"."""
-    named = [word for word in content_words(text) if word not in _EMPTY | _WORDS["options.en"] | _WORDS["wanted.en"]]
-    return any(len(word) > 3 for word in named) and not refers_back(parse(text, "assistant"))
+    content = content_words(text)
+    named = set(content) - _EMPTY - _WORDS["options.en"] - _WORDS["wanted.en"]
+    is_named = len(content) >= MIN_QUESTION_WORDS and any(len(word) > 3 for word in named)
+    return is_named and not refers_back(parse(text, "assistant"))
 
 
 def _join_leads(leads: Sequence[str], announcements: Sequence[str]) -> list[str]:

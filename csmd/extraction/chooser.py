@@ -222,15 +222,16 @@ def _find_accepted_proposal(turn: StoredTurn, last_reply: str, last_prompt: str)
     if turn.kind != "user":
         return [], turn.text
     own = quotations.blank_quotations(turn.text)
-    text, rest = acceptance.split_answer(own, last_reply)
-    text = text or acceptance.corrected(own, last_prompt, "user", since=last_reply)
-    if not text:
+    decision = acceptance.split_answer(own, last_reply)
+    if not decision.text:
+        decision = acceptance.corrected(own, last_prompt, "user", since=last_reply)
+    if not decision.text:
         return [], turn.text
     statement = Statement(
-        text=text, gate="epistemic", category="decision", confidence=ACCEPTED_CONFIDENCE, authority="user",
+        text=decision.text, gate="epistemic", category="decision", confidence=ACCEPTED_CONFIDENCE, authority="user",
         reasons=("accepted",),
     )  # fmt: skip
-    return [_keep_whole(turn, statement)], rest
+    return [_keep_whole(turn, statement)], decision.rest
 
 
 def _keep_whole(turn: StoredTurn, statement: Statement) -> Chosen:

@@ -133,17 +133,17 @@ def _is_choice(memory: Memory) -> bool:
     question, _, answer = memory.text.rpartition(ARROW)
     if not is_pick(memory):
         return False
+    reply = parse(answer)
     is_nod = not any(map(str.isalnum, answer))
-    if (is_nod or parse(answer).kind == "assents") and proposes_state(split_words(question)):
+    if (is_nod or reply.kind == "assents") and proposes_state(split_words(question)):
         return True
     if not (ends_with_question(question) or question.endswith(":")):  # or the lead-in of a list
         return _takes_alternative(question, answer)
     last = parse(prose.split_sentences(question)[-1], "assistant")
-    reply = parse(answer)
     if opens("offers", "en", last.text) and (reply.refutes or not _REFUSING_OPENERS.isdisjoint(reply.words[:1])):
         return True  # acceptance.py keeps only refusals that hold for a while
     is_offer = opens("offers", "en", last.text) and not ("or" in last.words and opens("wish_asked", "en", last.text))
-    if is_offer or parse(answer).kind == "assents":
+    if is_offer or reply.kind == "assents":
         return _lays_down(memory, strictly=False)
     is_own = last.kind in ("narrates", "reports") or is_about_errand(last) or has("asks_fact", "en", last.text)
     return len(content_words(question)) >= MIN_QUESTION_WORDS and not is_own

@@ -9,7 +9,7 @@ classes below "An amendment" in data/similarity_words.txt.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import dropwhile, product, takewhile
 from typing import NamedTuple
 
@@ -35,21 +35,13 @@ _CHANGE_WORDS = frozenset(part for phrase in WORDS["amends"] for part in re.spli
 _TURNING_WORDS = WORDS["becomes"] | WORDS["moving"] | _DROP_FORMS | frozenset(("gets", "get", "got", "moves", "goes"))
 _SECOND_THOUGHT = load_phrases("second_thought")
 _KINDS_OF_VALUES = frozenset(("means", "place", "form", "extent"))
-_UNIT_KINDS = {
-    unit: name for name in ("unit_of_time", "unit_of_size", "unit_of_share", "unit_of_count") for unit in WORDS[name]
-}
 #: How the kinds of units begin that many things are measured in.
 _GENERAL = "unit_of_"
+_UNIT_KINDS = {unit: name for name, units in WORDS.items() if name.startswith(_GENERAL) for unit in units}
 _NUMBER_WORDS = dict(pair.split("/") for pair in WORDS["number_word"])
 _MODALS = WORDS["modal"] | COPULA
 _KEEPING_ROOTS = roots_of_class("keeping")
-_EMPTY_ROOTS = (
-    frozenset(map(root_of, ("always", "never")))
-    | roots_of_class("amends_empty")
-    | roots_of_class("left_ends")
-    | roots_of_class("idle")
-    | roots_of_class("bound")
-)
+_EMPTY_ROOTS = frozenset(map(root_of, ("always", "never"))) | roots_of_class("amends_empty") | roots_of_class("bound")
 _BREAKS = STOPS | frozenset("and but so because since while".split())
 _SUPPOSING = frozenset("if when unless until before after once whether".split())
 _PLACES = frozenset(word for word, way in PREPOSITIONS.items() if way in ("place", "extent", "source")) | {"of"}
@@ -57,7 +49,6 @@ _WE = frozenset("we i we're i'm let's lets let they they're".split())
 _ARTICLES = frozenset("the our that this a an its their".split())
 _POINTING = frozenset("it this that these those they you i he she them there".split())
 _TOWARDS = frozenset(("to", "onto", "into"))
-_DAYS = frozenset("monday tuesday wednesday thursday friday saturday sunday tomorrow today next later".split())
 #: Words of a rule or of one of several things, which no change of place ends.
 _BINDING = frozenset("must should never not only that which who".split())
 #: Fewest stems of a thing with an article that is given up; one word may name many things.
@@ -144,8 +135,8 @@ def _has_new_place(part: Sequence[Word], *, of_dropped: bool) -> bool:
     to = next((index for index, word in enumerate(part) if word.plain in _TOWARDS), 0)
     is_order = of_dropped and part[0].plain in WORDS["move"] and to > 1
     move = (stems(part[1:to]), stems(part[to + 1 :])) if is_order else _find_move(part)
-    is_bare = to + 1 < len(part) and part[to + 1].plain not in _ARTICLES | _POINTING | WORDS["when"] | _DAYS
-    return move is not None and is_bare and part[to - 1].plain not in _POINTING
+    is_bare = to + 1 < len(part) and part[to + 1].plain not in _ARTICLES | WORDS["when"]
+    return move is not None and is_bare
 
 
 @cached(2048)
@@ -166,7 +157,7 @@ def _may_amend(newer: str) -> bool:
 
 
 def _has_change_word(part: Sequence[Word]) -> bool:
-    return any(word.plain in _CHANGE and match_phrase(_CHANGE, part, index) for index, word in enumerate(part))
+    return any(match_phrase(_CHANGE, part, index) for index in range(len(part)))
 
 
 # --- another number
@@ -238,8 +229,6 @@ def _is_measured(part: Sequence[Word]) -> bool:
 def _split_at_modal(part: Sequence[Word], quantity: _Quantity) -> tuple[list[str], frozenset[str]]:
     """Returns the stems of the subject of a clause in order, and those of its predicate without the number."""
     index = next((index for index, word in enumerate(part) if word.plain in _MODALS or word.root in _KEEPING_ROOTS), 0)
-    if part[0].plain in _WE:
-        index = 0
     rest = _rest(part[index:], quantity._replace(first=quantity.first - index, last=quantity.last - index))
     return [word.stem for word in part[:index] if word.stem and word.stem not in _EMPTY_ROOTS], rest
 
@@ -270,9 +259,7 @@ def _puts_other_value(before: Sequence[Sequence[Word]], after: Sequence[Sequence
 
 
 def _is_second_thought(part: Sequence[Word]) -> bool:
-    return any(
-        word.plain in _SECOND_THOUGHT and match_phrase(_SECOND_THOUGHT, part, index) for index, word in enumerate(part)
-    )
+    return any(match_phrase(_SECOND_THOUGHT, part, index) for index in range(len(part)))
 
 
 # --- a thing that is given up
@@ -362,17 +349,10 @@ def _turns_into(before: Sequence[Sequence[Word]], after: Sequence[Sequence[Word]
             thing = _find_turn(part)
             if thing and thing <= subject and subject - thing <= stems(part):
                 return True
-            if thing and thing == _head(subject, old):
-                return True
             move = _find_move(part)
             if move and move[0] == subject and move[1] and not move[1] & value:
                 return True
     return False
-
-
-def _head(subject: frozenset[str], part: Sequence[Word]) -> frozenset[str]:
-    """Returns the last stem of a subject: the worker of "the mail worker"."""
-    return frozenset([word.stem for word in part if word.stem in subject][-1:])
 
 
 def _split_state(part: Sequence[Word]) -> tuple[frozenset[str], frozenset[str]]:
@@ -391,9 +371,8 @@ def _split_state(part: Sequence[Word]) -> tuple[frozenset[str], frozenset[str]]:
     predicate = part[index + 1 :]
     names_kind = part[index].plain in COPULA and plain[index + 1 : index + 2] in (["a"], ["an"], ["part"])
     is_passive = part[index].plain in COPULA and any(word in PREPOSITIONS for word in plain[index + 2 : index + 3])
-    is_name = part[index].plain in COPULA and len(predicate) == 1 and (predicate[0].is_name or predicate[0].is_capital)
     is_placed = any(word in PREPOSITIONS for word in plain[index + 1 : index + 2])
-    if not (names_kind or is_passive or is_placed or is_name):
+    if not (names_kind or is_passive or is_placed):
         return frozenset(), frozenset()
     return stems(part[:index]), stems(predicate)
 
@@ -406,10 +385,9 @@ _STATE_ROOTS = roots_of_class("holding")
 
 def _turns_with(before: Sequence[Sequence[Word]], after: Sequence[Sequence[Word]]) -> bool:
     """Whether one statement has "with" before the thing that the other has "without" before, and both say the same else."""
-    pairs: Mapping[str, str] = {"with": "without", "without": "with"}
     for new in after:
         for old in before:
-            for lead, other in pairs.items():
+            for lead, other in (("with", "without"), ("without", "with")):
                 new_thing, new_rest = _find_led(new, lead)
                 old_thing, old_rest = _find_led(old, other)
                 is_same_thing = (

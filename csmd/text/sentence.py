@@ -353,7 +353,7 @@ def _is_request(words: Sequence[str], lasting: Lasting) -> bool:
     return size != 2 or words[1] != "we" or is_verb(words[2:3])
 
 
-def behind_request(words: Sequence[str]) -> Sequence[str]:
+def _skip_request(words: Sequence[str]) -> Sequence[str]:
     """Returns the words behind all words of a request: "stop ..." of "could you please stop ..."."""
     rest = words
     while size := begins("request.en", rest) or begins("adverb", rest):
@@ -363,7 +363,7 @@ def behind_request(words: Sequence[str]) -> Sequence[str]:
 
 def is_polite_ban(words: Sequence[str]) -> bool:
     """Whether a sentence asks to give up a habit, or please not to do something: "could you please not guess units"."""
-    rest = behind_request(words)
+    rest = _skip_request(words)
     request = words[: len(words) - len(rest)]
     return ends_habit(rest) or ("please" in request and rest[:1] == ("not",) and not is_one_off(rest[1:]))
 
@@ -474,12 +474,12 @@ def _leaves_open(words: Sequence[str]) -> bool:
 
 
 #: What leads to a reason in which "already" says that it stands.
-_CAUSES = frozenset("because since as".split())
+CAUSES = frozenset("because since as".split())
 
 
 def _without_standing_reason(words: Sequence[str]) -> Sequence[str]:
     """Returns the words of a sentence without the "already" of its reason: "... because the firm already pays for it" lasts."""
-    start = next((index for index, word in enumerate(words) if index and word in _CAUSES), len(words))
+    start = next((index for index, word in enumerate(words) if index and word in CAUSES), len(words))
     return (*words[:start], *(word for word in words[start:] if word != "already"))
 
 

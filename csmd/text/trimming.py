@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import dropwhile, takewhile
 
 from csmd.text.decisions import explains
-from csmd.text.sentence import Sentence, decides_by_order, has, is_imperative, parse, text_from, without_opening
+from csmd.text.sentence import CAUSES, Sentence, decides_by_order, has, is_imperative, parse, text_from, without_opening
 from csmd.text.sentence_words import MAX_READ, WORDS, begins, is_verb, phrase_size, split_words, tokenise
 from csmd.text.tokens import STOP_WORDS
 
@@ -34,7 +34,6 @@ _MANNER = WORDS["manner.en"] - {"commit", "push"}
 #: Words that are not the verb of an order.
 _NOT_VERBS = WORDS["subject.en"] | WORDS["wh.en"] | WORDS["when.en"] | WORDS["aux.en"] | WORDS["closed.en"]
 _NOT_VERBS |= WORDS["finite.en"]
-_CAUSES = frozenset(("because", "since", "as"))
 _AT_HAND = WORDS["at_hand.en"] - {"the"}
 #: Words with which a thing at hand or an action begins, and no kind of things.
 _NO_KIND = (WORDS["closed.en"] - {"a", "an", "any", "it", "when"}) | WORDS["wh.en"]
@@ -204,7 +203,7 @@ def allows_only(sentence: Sentence) -> bool:
     index = next((index for index, word in enumerate(words) if word in ("only", "just")), -1)
     if index < 0 or (index and words[index - 1] != ",") or not explains(sentence.words):
         return False
-    thing = list(takewhile(lambda word: word[0].isalnum() and word not in _CAUSES, words[index + 1 :]))
+    thing = list(takewhile(lambda word: word[0].isalnum() and word not in CAUSES, words[index + 1 :]))
     if not thing or is_verb(thing) or thing[0] in _AT_HAND or thing[0][0].isdigit():
         return False
     return not phrase_size(WORDS["picks.en"], thing) and (WORDS["finite.en"] | WORDS["one_time.en"]).isdisjoint(thing)

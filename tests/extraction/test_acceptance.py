@@ -162,7 +162,7 @@ ROWS = [
 def test_a_short_answer_takes_the_option_that_it_picks_or_the_proposal_that_it_agrees_to(
     before: str, answer: str, taken: str
 ) -> None:
-    found = acceptance.accepted(answer, before)
+    found = acceptance.split_answer(answer, before).text
     assert taken in found and bool(found) is bool(taken)
 
 
@@ -181,7 +181,7 @@ def test_what_an_answer_says_besides_its_pick_is_read_without_the_mark(before: s
 
 @given(st.text(max_size=80), st.text(max_size=400))
 def test_whatever_is_answered_takes_words_of_the_message_or_nothing(answer: str, before: str) -> None:
-    taken = acceptance.accepted(answer, before)
+    taken = acceptance.split_answer(answer, before).text
     assert not taken or before
 
 
