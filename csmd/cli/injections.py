@@ -114,6 +114,8 @@ USED_BY = {
     "command": "the assistant ran its command", "path": "the assistant named its file",
     "name": "the assistant used its name for something", "words": "the assistant used its words",
 }  # fmt: skip
+#: Reason of an item whose score is its relevance to the prompt (csmd.recall.prompt).
+RELEVANT = "bears on the prompt"
 #: State of an item that is not a memory -> its line.
 STATES = {
     "checkpoint": "the state of the session: csmd checkpoint show {id}",
@@ -173,7 +175,7 @@ def show_why(value: dict[str, Any]) -> Screen:
             yield dim(details, head=f"  {item['id']}  ")
         yield dim(f"receipt {injection['id']}", indent=2)
     yield dim(
-        f"A prompt gets the statements on its subject with a relevance above {value['floor']:g} (recall.floor), newest "
+        f"A prompt gets the statements on its subject with a relevance of at least {value['floor']:g} (recall.floor), newest "
         "first. A start gets your statements by the evidence that they last; they fade over sessions. Notes that were "
         "left out are not recorded. `csmd show ID` shows more of a memory.",
         gap=True,
@@ -199,8 +201,9 @@ def describe_reason(item: dict[str, Any], event: str) -> str:
     """Describes why an item was shown."""
     if event == "tool_failure":
         return str(item["reason"])
-    reason = item["reason"] if event == "prompt" else f"under {item['reason']!r}"
-    return f"{reason}, score {item['score']:.2f}"
+    if event == "prompt":
+        return f"{item['reason']}, relevance {item['score']:.2f}" if item["reason"] == RELEVANT else str(item["reason"])
+    return f"under {item['reason']!r}, score {item['score']:.2f}"
 
 
 def _describe_source(item: dict[str, Any]) -> str:
