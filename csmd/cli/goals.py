@@ -37,7 +37,8 @@ def show_goal(value: dict[str, Any]) -> Screen:
     else:
         remedy = "type it in a terminal, or name its session with --session"
         state = f"not typed in a terminal: it counts as the assistant's and is shown to no session; {remedy}"
-    return [Line(value["text"], head=f"{value['id']}  "), dim(state)]
+    undo = [dim("Undo: csmd undo")] if value["authority"] == "user" and value["new"] else []
+    return [Line(value["text"], head=f"{value['id']}  "), dim(state), *undo]
 
 
 @GOAL.tool("list", "csm_goal_list", *verb.PROJECTS, verb.flag("--done", help="List finished goals, too."))

@@ -11,6 +11,7 @@ from csmd import wire
 from csmd.cli import render, verb
 from csmd.cli.injections import warn_of_off_mark
 from csmd.cli.render import Line, Screen, bold, dim, join, many, percent, warning
+from csmd.cli.show import describe_fading
 from csmd.text import display
 from csmd.text.display import squeeze
 from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, GATE_PRIORITY, Authority, Gate, MemdirType, MemoryType, Tier
@@ -51,10 +52,17 @@ def remember(
     if is_question and by_person:
         verb.require_yes("This is a question. Save it as a fact?", err=as_json)
     saved = verb.ask("csm_memory_save", text=text, **scope, pin=pin, type=type_ or "", by_person=by_person)
-    verb.print_answer(saved, as_json, show_remembered, by_person=by_person)
+    shown = {} if as_json or saved["waits"] else _ask_when_shown(saved["id"])
+    verb.print_answer(saved, as_json, show_remembered, by_person=by_person, shown=shown)
     if is_question and not by_person and not as_json:
         render.show([dim(f"Saved a question as a fact. Delete: csmd forget {saved['id']}")])
     warn_of_off_mark(scope["project"], as_json)
+
+
+def _ask_when_shown(ident: str) -> dict[str, Any]:
+    """Asks how a memory is rated at sessions' starts, and for how long prompts are shown it."""
+    memory: dict[str, Any] = verb.ask("csm_memory_show", id=ident, asking=verb.resolve_project(None), only_fading=True)
+    return memory
 
 
 def _is_question(text: str) -> bool:
@@ -65,12 +73,14 @@ def _is_question(text: str) -> bool:
     return bool(parts) and all(part.rstrip(" )\"'”’»").endswith("?") for part in parts)
 
 
-def show_remembered(value: dict[str, Any], *, by_person: bool) -> Screen:
-    """The remembered statement, its scope, and the memories on the same subject."""
+def show_remembered(value: dict[str, Any], *, by_person: bool, shown: dict[str, Any]) -> Screen:
+    """The remembered statement, its scope, when sessions are shown it (`shown`), and the memories on the same subject."""
     state = "remembered" if value["new"] else "confirmed" if by_person else "known already"
     workspace = f" in the workspace {value['workspace']}" if value["workspace"] else ""
     yield f"{state} as {value['id']}: {value['text']}"
     yield dim(f"applies {'in ' + value['project'] if value['project'] else 'everywhere' + workspace}")
+    if shown:
+        yield dim(describe_fading(shown))
     if value["waits"]:
         text = "searchable, but not shown to sessions until you accept it (csmd review)"
         yield warning(f"Not typed by a person: {text}")

@@ -44,7 +44,7 @@ def show_beliefs(value: dict[str, Any]) -> Screen:
         for row in rows:
             sessions = f"said {row['told']} times in {amount(row['sessions'], 'session')}"
             others = row["also"]
-            alike = f", {others[0]}" if len(others) == 1 else f", {len(others)} more like it" if others else ""
+            alike = f" or {others[0]}" if len(others) == 1 else f" or {len(others)} more like it" if others else ""
             subject = f"{row['subject']}: " if row["subject"] else ""
             evidence = f"{subject}{'said once' if row['told'] == 1 else sessions}{_describe_speaker(row, ' ')}"
             yield Line(squeeze(row["text"]), head=f"{row['confidence'] * 100:>3.0f} %  ", most=MAX_LINES)

@@ -113,9 +113,9 @@ def show_waiting(value: dict[str, Any]) -> Screen:
 def undo(context: click.Context, id: str, yes: bool, as_json: bool) -> None:  # noqa: A002
     """Undo your last change of a memory or an open item.
 
-    That is an answer in `csmd review`, an edit, a pin, a replacement, a statement of `csmd remember`, or `csmd done`.
-    ID names another change, by itself or by its memory, or a dream. A forgotten memory is not restored, and a goal
-    that was set is closed by `csmd done`.
+    That is an answer in `csmd review`, an edit, a pin, a replacement, a statement of `csmd remember`, `csmd goal set`,
+    or `csmd done`. ID names another change, by itself or by its memory or goal, or a dream. A forgotten memory is not
+    restored.
     """
     if id.startswith("d"):
         dream = context.find_root().command.get_command(context, "dream")  # type: ignore[attr-defined]

@@ -19,7 +19,7 @@ KEYS = {"k": "keep", **{key: answer for answer, (key, _) in REVIEW_KEYS.items()}
 #: Answer, or other change of a person, in the past tense.
 PAST_TENSE = {
     "keep": "kept", "edit": "reworded", "drop": "dropped", "supersede": "superseded", "pin": "pinned",
-    "unpin": "unpinned", "done": "done", "remember": "remembered",
+    "unpin": "unpinned", "done": "done", "remember": "remembered", "goal": "set",
 }  # fmt: skip
 #: Sources of an item that are shown with the question.
 MAX_SOURCES = 3

@@ -10,7 +10,7 @@ import click
 
 from csmd import wire
 from csmd.cli import render, verb
-from csmd.cli.render import Line, RawLine, Screen, block, bold, dim, join, last_part, pair, pairs, shorten, warning
+from csmd.cli.render import Line, Screen, block, bold, dim, join, last_part, pair, pairs, shorten, warning
 from csmd.errors import CsmdError
 from csmd.paths import is_there
 from csmd.text import display
@@ -71,13 +71,14 @@ def show_today(value: dict[str, Any]) -> Screen:
     """A day: its heading, projects and entries."""
     if not value["projects"]:
         yield f"No changes on {value['date']}."
-    elif sys.stdout.isatty():
-        for line in value["text"].splitlines():
-            yield Line(line.removeprefix("- "), head="- ") if line.startswith("- ") else line
-        if any(entry["kind"] == "Open" for row in value["projects"] for entry in row["entries"]):
-            yield dim("`csmd done ID` closes an open item; `csmd done` lists all", gap=True)
-    else:  # whole lines, for a file or another program
-        yield from map(RawLine, value["text"].splitlines())
+        return
+    for line in value["text"].splitlines():
+        if line.startswith("- "):
+            yield Line(line.removeprefix("- "), head="- ")  # in Markdown, too, an indented line continues an item
+        else:
+            yield shorten(line, render.width())  # a heading is one line
+    if sys.stdout.isatty() and any(entry["kind"] == "Open" for row in value["projects"] for entry in row["entries"]):
+        yield dim("`csmd done ID` closes an open item; `csmd done` lists all", gap=True)
 
 
 @SESSION.tool("show", "csm_session_show", verb.ID)

@@ -225,7 +225,7 @@ def _knowledge(value: dict[str, Any], home: str) -> Iterator[Row]:
         sessions = glue(f"{counts['sessions']:,} in {many(counts['projects'], 'project')}")
         agents = counts.get("agents") and glue(many(counts["agents"], "sub-agent"))
         yield "sessions", render.join(sessions, agents, glue(many(counts["turns"], "turn"))), ""
-    yield from _memories(counts["memories"], **value["memories"])
+    yield from _memories(counts["memories"], counts.get("superseded", 0), **value["memories"])
     if value.get("told", {}).get("judged"):
         yield "told", render.describe_week(value["told"]).removeprefix("told "), ""
     if model["name"]:
@@ -271,11 +271,12 @@ def describe_corrections(counts: dict[str, int]) -> str:
     return corrections + (f"; {many(counts['left'], 'prompt')} still to be examined" if counts["left"] else "")
 
 
-def _memories(total: int, by_gate: dict[str, int], by_tier: dict[str, int]) -> Iterator[Row]:
+def _memories(total: int, superseded: int, by_gate: dict[str, int], by_tier: dict[str, int]) -> Iterator[Row]:
     gates = sorted(by_gate, key=lambda gate: (-GATE_PRIORITY.get(gate, 0), gate))  # type: ignore[call-overload]
     kinds = ", ".join(glue(f"{by_gate[gate]:,} {gate}") for gate in gates if by_gate[gate])
     if total:
-        yield "memories", f"{total:,}{f': {kinds}' if kinds else ''}", ""
+        replaced = f"; {glue(f'{superseded:,} superseded')}" if superseded else ""
+        yield "memories", f"{total:,}{f': {kinds}' if kinds else ''}{replaced}", ""
     if tiers := [tier for tier in (*TIERS, *sorted(set(by_tier) - set(TIERS))) if by_tier.get(tier)]:
         yield "", f"by tier: {', '.join(glue(f'{by_tier[tier]:,} {tier}') for tier in tiers)}", ""
 

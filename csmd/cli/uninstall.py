@@ -166,7 +166,8 @@ def show_purged(paths: Paths, parts: list[dict[str, Any]], foreign: Sequence[Pat
     yield f"deleted {_describe_total(parts)}"
     environments = plan.virtual_environments(paths)
     for folder in environments:
-        yield f"the program itself is in {folder}; to remove it:\n  rm -r {shlex.quote(str(folder))}"
+        own = [shlex.quote(str(path)) for path in (folder, *plan.find_command_links(folder))]
+        yield f"the program itself is in {folder}; to remove it:\n  rm -r {' '.join(own)}"
     others = [path for path in foreign if path not in environments]
     for folder in dict.fromkeys(path.parent for path in others):
         names = [path.name for path in others if path.parent == folder]

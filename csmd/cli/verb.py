@@ -266,14 +266,15 @@ def ask_yes_no(question: str, *, default: bool, err: bool = False) -> bool:
 
 
 def require_yes(question: str, *, err: bool = True) -> None:
-    """Asks a person before anything is done; a no, ^C or end of input exits with code 130."""
+    """Asks a person before anything is done; a no exits with code 1, ^C and end of input with 130."""
     try:
         agrees = ask_yes_no(question, default=False, err=err)
     except click.Abort:
-        agrees = False
+        click.echo("nothing was changed", err=True)
+        raise
     if not agrees:
         click.echo("nothing was changed", err=True)
-        raise click.Abort
+        raise SystemExit(1)
 
 
 def resolve_project(project: str | None, everywhere: bool = False) -> str:

@@ -175,7 +175,7 @@ class Tasks:
         ]
         return {
             **result,
-            "memories_new": after["memories"] - before["memories"],
+            "memories_new": sum(after[name] - before[name] for name in ("memories", "superseded")),
             "vectors": after["vectors"] - before["vectors"],
             "took_s": seconds_since(began),
             "degraded": [*trouble, *degraded],

@@ -65,8 +65,6 @@ OFFLINE_HINT = "without the hub, `csmd model add` reads one from a folder or a P
 
 #: Turns texts into vectors.
 Encoder = Callable[[list[str]], list[bytes]]
-
-
 # --- frames, used by both ends ---------------------------------------------------------------
 
 

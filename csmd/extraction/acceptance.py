@@ -15,10 +15,11 @@ from typing import NamedTuple
 from csmd import data
 from csmd.text import prose
 from csmd.text.clauses import COPULA
+from csmd.text.corrections import find_corrected, find_values
 from csmd.text.display import ARROW, cut, squeeze
 from csmd.text.language import language_of
 from csmd.text.orders import is_about_errand
-from csmd.text.sentence import DIALOGUE, ends_with_question, has, opens, parse
+from csmd.text.sentence import DIALOGUE, Speaker, ends_with_question, has, opens, parse, refers_back
 from csmd.text.sentence_words import UNSPACED
 from csmd.text.tokens import STOP_WORDS, content_words
 
@@ -108,6 +109,8 @@ def accepted(answer: str, before: str) -> str:
     choice = _find_choice(before)
     if option := _pick_option(opening, choice, refuses=refuses):
         return choice.answer_with(option)
+    if correction := corrected(answer, before, "assistant"):
+        return correction
     if refuses or len(words) > MAX_ANSWER_WORDS or not _only_assents(opening, words):
         return ""
     proposal = _find_proposal(before)
@@ -115,6 +118,24 @@ def accepted(answer: str, before: str) -> str:
     if option := _match_option(options, content_words(proposal), least=1):
         return choice.answer_with(option)
     return f"{proposal}{ARROW}{squeeze(opening)}" if proposal else ""
+
+
+def corrected(answer: str, before: str, speaker: Speaker, *, since: str = "") -> str:
+    """Returns "sentence -> answer" if an answer corrects the value in a sentence of an earlier message: "no, Thursday".
+
+    "" if it does not, or if `since`, a message in between, has such a value too. What an assistant does or did with a
+    value is no statement.
+    """
+    opening = _OPENING_END.split(answer.strip(), maxsplit=1)[0]
+    if not {value.kind for value in find_values(since)}.isdisjoint(value.kind for value in find_values(opening)):
+        return ""
+    text = find_corrected([sentence.text for sentence in prose.outline(before)], opening)
+    read = parse(text, speaker)
+    is_own = speaker == "assistant" and (read.words[:1] == ("i",) or _is_offer(text))
+    is_own = is_own or read.kind in ("narrates", "reports")
+    if not text or is_own or refers_back(read) or len(content_words(text)) < MIN_QUESTION_WORDS:
+        return ""
+    return f"{cut(squeeze(text), MAX_CHARACTERS).rstrip('. ')}{ARROW}{squeeze(opening)}"
 
 
 def _split_words(text: str) -> list[str]:

@@ -94,6 +94,7 @@ def is_usable(sentence: prose.Sentence, speaker: Speaker) -> bool:
         or not (is_unspaced or len(_WORD.findall(text)) >= MIN_WORDS)
         or _CODE_LINE.search(text)
         or read.kind in REFUSED_KINDS[speaker]
+        or read.leaves_open
         or holds_only_redacted(text)
         or not POOR_TITLE.isdisjoint(words_of(sentence.title))
     ):

@@ -103,7 +103,7 @@ def choose(
         if source.role in SKIPPED_ROLES or adapters.is_written_for_user(turn.text):
             continue
         if source.role == "prompt":
-            new = _choose_from_prompt(turn, earlier_statements, weights, last_reply)
+            new = _choose_from_prompt(turn, earlier_statements, weights, last_reply, prompt.text if prompt else "")
             prompt, prompt_has_statement = turn, bool(new)
             last_reply = ""  # a later prompt does not answer it
         else:
@@ -126,7 +126,11 @@ def choose_from_turn(turn: StoredTurn, *, last_reply: str = "") -> list[Statemen
 
 
 def _choose_from_prompt(
-    turn: StoredTurn, earlier_statements: Sequence[EarlierStatement], weights: Weights, last_reply: str
+    turn: StoredTurn,
+    earlier_statements: Sequence[EarlierStatement],
+    weights: Weights,
+    last_reply: str,
+    last_prompt: str,
 ) -> list[Chosen]:
     if verbatim := verbatim_statements.find_verbatim(turn):
         return [_keep_whole(turn, statement) for statement in verbatim]
@@ -158,7 +162,10 @@ def _choose_from_prompt(
         ):
             chosen.append(_classify(turn, passage, None))
     chosen.sort(key=lambda choice: choice.passage.first)
-    return [*_find_accepted_proposal(turn, last_reply), *chosen]
+    accepted = _find_accepted_proposal(turn, last_reply, last_prompt)
+    # A short answer is told with what it answers.
+    own = [choice for choice in chosen if not any(choice.statement.text in each.statement.text for each in accepted)]
+    return [*accepted, *own]
 
 
 def _choose_from_work(
@@ -205,9 +212,15 @@ def split_turn(turn: StoredTurn) -> list[prose.Sentence]:
     return [each._replace(text=clause) for each in own for clause in statement_trimming.split_clauses(each.text)]
 
 
-def _find_accepted_proposal(turn: StoredTurn, last_reply: str) -> list[Chosen]:
-    """Returns the decision that a typed prompt makes by accepting what the assistant proposed; [] for none."""
-    text = acceptance.accepted(quotations.blank_quotations(turn.text), last_reply) if turn.kind == "user" else ""
+def _find_accepted_proposal(turn: StoredTurn, last_reply: str, last_prompt: str) -> list[Chosen]:
+    """Returns the decision that a typed prompt makes by accepting what the assistant proposed; [] for none.
+
+    A correction of a value counts as one; it may also correct the user's last prompt.
+    """
+    if turn.kind != "user":
+        return []
+    own = quotations.blank_quotations(turn.text)
+    text = acceptance.accepted(own, last_reply) or acceptance.corrected(own, last_prompt, "user", since=last_reply)
     if not text:
         return []
     statement = Statement(

@@ -212,7 +212,8 @@ def _classify(text: str, speaker: Speaker) -> Classification:
     if is_for_no_day:
         gate = max((name for name in GATES_OF[speaker] if name != gate), key=lambda name: gates[name])
     clarity = gates[gate] / sum(gates[name] for name in GATES)
-    category = max(CATEGORIES_OF[gate], key=lambda name: chances["category"][name])
+    categories = [name for name in CATEGORIES_OF[gate] if not (read.leaves_open and name == "decision")]
+    category = max(categories, key=lambda name: chances["category"][name])
     decay = CATEGORIES[category].decay if is_for_no_day else _find_decay(chances["decay"], category)
     return Classification(
         gate=gate,

@@ -196,10 +196,10 @@ def _add_group(text: str, event: str, group: dict[str, Any], where: str) -> str:
     plain = json_edits.blank_comments(text)
     hooks = json_edits.find_member(plain, json_edits.find_root(plain), HOOKS)
     if hooks is None:
-        return json_edits.append(text, json_edits.find_root(plain), HOOKS, {event: [group]})
+        return json_edits.append_item(text, json_edits.find_root(plain), HOOKS, {event: [group]})
     groups = json_edits.find_member(plain, hooks.value, event)
     if groups is None:
-        return json_edits.append(text, hooks.value, event, [group])
+        return json_edits.append_item(text, hooks.value, event, [group])
     if plain[groups.value] != "[":
         raise ConfigError(f"{where}: `{HOOKS}.{event}` is not a list", hint="correct it, then run this again")
-    return json_edits.append(text, groups.value, None, group)
+    return json_edits.append_item(text, groups.value, None, group)

@@ -777,6 +777,19 @@ def virtual_environments(paths: Paths) -> list[Path]:
     return []
 
 
+def find_command_links(environment: Path) -> list[Path]:
+    """The links named csmd, on PATH or in ~/.local/bin, that lead into a virtual environment; the user made them."""
+    search = config.child_environment().get("PATH", os.defpath).split(os.pathsep)
+    links = [Path(folder) / "csmd" for folder in (*search, str(user_home() / ".local/bin")) if folder]
+    return [link for link in dict.fromkeys(links) if link.is_symlink() and _leads_to(link, environment / "bin/csmd")]
+
+
+def _leads_to(link: Path, program: Path) -> bool:
+    with contextlib.suppress(OSError, RuntimeError):  # a loop of links
+        return link.resolve() == program.resolve()
+    return False
+
+
 def check_home_is_own(paths: Paths) -> None:
     """Raises CsmdError when the home is a link or belongs to another user."""
     if os.path.lexists(paths.home) and not _is_own(paths.home):

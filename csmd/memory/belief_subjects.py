@@ -27,7 +27,7 @@ BELIEF_KINDS: dict[BeliefKind, Callable[[Memory], bool]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Belief:
-    """A belief on one subject: its best `memory`, the `others`, and how many turns and sessions state it."""
+    """A belief on one subject: its best `memory`, the `others`, and how many turns and sessions state one of them."""
 
     kind: BeliefKind
     subject: str
@@ -66,7 +66,9 @@ def _to_belief(group: Sequence[Memory], stems: Mapping[str, frozenset[str]], use
     if kind is None:
         return None
     common = frozenset.intersection(*(stems[memory.id] for memory in group)) or stems[best.id]
-    sources = {source.uuid: source.session_id for memory in group for source in memory.provenance}
+    sources = {
+        source.uuid: source.session_id for memory in group for source in memory.provenance if source.role != "beside"
+    }
     return Belief(
         kind=kind, subject=_choose_subject(best.text, common, uses, len(group)), memory=best, others=tuple(others),
         turns=len(sources), sessions=len(set(sources.values())),

@@ -1,4 +1,4 @@
-"""Lists, closes and reopens goals and promises, and closes the promises that the user says are fulfilled.
+"""Lists, declares, closes and reopens goals and promises, and closes the promises that the user says are fulfilled.
 
 A goal is marked done, a promise archived. A task that a session left open has no row of its own: an answer with its id
 closes it.
@@ -12,11 +12,11 @@ from typing import Literal, NamedTuple
 from csmd import data
 from csmd.errors import CsmdError
 from csmd.knowledge import Memory
-from csmd.memory.supersession import RULE
+from csmd.memory.supersession import ASSISTANT, PERSON, RULE
 from csmd.memory.undo import undo_answer
 from csmd.store import belief_changes, cursors, goals, journal, memories, turns
 from csmd.store.core import Store
-from csmd.store.journal import DONE, ChangeSet
+from csmd.store.journal import DONE, GOAL, ChangeSet
 from csmd.store.sqlite import Rows, in_keys
 from csmd.text import prose, sentence, similarity, tokens
 
@@ -73,7 +73,26 @@ def _read_promise_memories(rows: Rows, projects: Sequence[int] | None, *, after:
     )
 
 
-# --- closing
+# --- declaring and closing
+
+
+def declare_goal(
+    rows: Rows, *, text: str, project: int, session_id: str, by_person: bool, now: str
+) -> tuple[goals.Goal, bool]:
+    """Declares a goal and records it in the journal; returns the goal and whether it is new or open again.
+
+    A goal that is open already is declared again only if it becomes the user's.
+    """
+    authority, by = ("user", PERSON) if by_person else ("assistant", ASSISTANT)
+    existing = goals.find_goal(rows, text, project=project, session_id=session_id)
+    if existing and not existing.done_at and existing.authority in ("user", authority):
+        return existing, False
+
+    def act() -> str:
+        return goals.add_goal(rows, project=project, session_id=session_id, text=text, authority=authority, now=now)
+
+    ident = journal.record_answer(rows, act, kind=GOAL, item="", project=project, by=by, now=now).made
+    return goals.read_goal(rows, ident), existing is None or existing.done_at != ""
 
 
 def close(rows: Rows, matter: OpenMatter, *, by: str, why: str, now: str) -> ChangeSet:
@@ -91,7 +110,7 @@ def close(rows: Rows, matter: OpenMatter, *, by: str, why: str, now: str) -> Cha
 
 def reopen(rows: Rows, answer: ChangeSet, *, key: bytes, now: str) -> str:
     """Undoes the answer of `close`; returns the text of a goal or promise, "" for a task that a session left open."""
-    if memories.by_id(rows, answer.item) is not None:
+    if memories.by_id(rows, answer.item) is not None or journal.changed_rows(rows, answer.seq):
         return undo_answer(rows, answer, now=now, key=key)
     if answer.undone_at:
         raise CsmdError(f"the answer {answer.id} cannot be undone: it is undone already")

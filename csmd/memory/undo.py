@@ -27,6 +27,7 @@ CHANGE_REASONS: Mapping[str, str] = {
     "superseded_by": "it was superseded or restored since",
     "pinned": "it was pinned or unpinned since",
     "status": "it was settled since",
+    "done_at": "it was closed or opened since",
     "sources": "a source of it was added or removed since",
     "evidence": "its evidence changed since",
     "tier": "its tier changed since",
@@ -42,7 +43,7 @@ ALREADY_WAITING = "a candidate like it is waiting"
 def undo_answer(rows: Rows, answer: ChangeSet, *, now: str, key: bytes) -> str:
     """Undoes an answer as a whole; CsmdError if a memory that it touched has changed since.
 
-    A candidate that was settled otherwise since stays as it is. Returns the text of the first memory that it touched.
+    A candidate that was settled otherwise since stays as it is. Returns the text of the first memory or goal that it touched.
     """
     if answer.kind == FORGET and not answer.undone_at:
         raise CsmdError(
@@ -53,7 +54,7 @@ def undo_answer(rows: Rows, answer: ChangeSet, *, now: str, key: bytes) -> str:
     if answer.undone_at or not changed:
         reason = "it is undone already" if answer.undone_at else "its memories were purged or forgotten since"
         raise CsmdError(f"the answer {answer.id} cannot be undone: {reason}")
-    before = [row.was for row in changed if row.was.state and not row.was.is_candidate]
+    before = [row.was for row in changed if row.was.state and row.was.is_memory]
     reasons = _find_reasons(rows, changed, key=key)
     for was in before if answer.kind == "drop" else ():
         tombstones.remove_forgetting(rows, was.text, scope=int(was.content["project_seq"]), at=answer.at, key=key)
@@ -63,14 +64,14 @@ def undo_answer(rows: Rows, answer: ChangeSet, *, now: str, key: bytes) -> str:
         if not row.was.is_candidate and (reason_to_stay := reasons[row.was.item]):
             raise CsmdError(
                 f"the answer {answer.id} cannot be undone: {row.was.item}: {reason_to_stay}",
-                hint=f"csmd show {row.was.item}",
+                hint="csmd goal list --done" if row.was.is_goal else f"csmd show {row.was.item}",
             )
     _restore(rows, [row for row in changed if not reasons[row.was.item]], now=now)
     journal.mark_undone(rows, answer, now=now)
     for was in before:
         reason = f"{answer.kind} was taken back"
         belief_changes.record_change(rows, was.item, "undo", "", "", reason, supersession.PERSON, now)
-    return before[0].text if before else ""
+    return next((row.was.text or row.then.text for row in changed if row.was.is_goal), before[0].text if before else "")
 
 
 def undo_action(rows: Rows, action: ChangeSet, *, now: str, key: bytes) -> bool:
@@ -168,6 +169,8 @@ def _find_obstacle(rows: Rows, was: Snapshot, *, together: Collection[str], key:
             return PURGED_SINCE
         waited = bool(content) and content["status"] in candidates.WAITING
         return ALREADY_WAITING if waited and candidates.is_waiting(rows, memory_snapshots.to_candidate(was)) else ""
+    if was.is_goal:
+        return PURGED_SINCE if PURGED in was.text else ""
     if not content:
         represented = [other for other in belief_changes.list_represented_ids(rows, was.item) if other not in together]
         return f"it represents {represented[0]} since" if represented else ""

@@ -19,7 +19,7 @@ from csmd.privacy.secret_shapes import gives_secret_away, has_digit, is_known_al
 MIN_CHARACTERS = 8
 #: A text is searched again after a replacement, which may reveal a secret next to it, at most this many times.
 MAX_ROUNDS = 4
-#: The most characters that a rule with a need reads.
+#: Most characters that a rule with a need reads.
 MAX_MATCH_CHARACTERS = 1_500
 #: The most characters of a literal.
 MAX_LITERAL_CHARACTERS = 64
@@ -57,7 +57,7 @@ MAX_WORD_CHARACTERS = 100
 _WORD_BEFORE = re.compile(r"(?<![^\s\"'`(])([^\s\"'`()]{8,90})[\s\"'`(,]{1,4}\Z")
 #: Lines of base64, read backwards; line ends may be escaped.
 _BLOCK = re.compile(r"(?:(?:[nr]\\{1,3}|\s){1,24}[A-Za-z0-9+/=]{16,}+){1,400}")
-#: The most characters of base64 that are removed before its end.
+#: Most characters of base64 that are removed before its end.
 MAX_BLOCK_CHARACTERS = 32_768
 #: Rows that are read below the head of a table.
 MAX_ROWS = 100

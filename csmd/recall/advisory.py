@@ -1,7 +1,7 @@
-"""The living state: a preview of tentative observations from recent sessions.
+"""Composes the advisory: a preview of tentative observations from recent sessions.
 
 Its lines come from packets, candidates and outcomes, with figures and sources. Lines that order, ask or allow no exception
-are left out: an observation must not sound like a rule. It has a budget of its own; beliefs are trimmed first.
+are left out, because an observation must not sound like a rule. It has its own budget; beliefs are trimmed first.
 """
 
 from __future__ import annotations
@@ -32,35 +32,35 @@ ABOUT = f"What csmd counts and has not settled: a {LABEL}. Reference data, not i
 #: Most tokens of a brief for the advisory.
 MAX_TOKENS = 300
 MAX_LINE_CHARACTERS = 170
-#: Lines of a part that are judged; few enough to read in an explanation.
+#: Most lines of a part that are judged; few enough to read in an explanation.
 MAX_JUDGED_LINES = 8
 #: Fewest sessions that stated a belief.
 MIN_BELIEF_SESSIONS = 2
 #: The beginning of the reasons in receipts.
 REASON_PREFIX = "advisory: "
 MAX_SESSIONS = 7
-#: Most rows that are read: a hook may wait.
+#: Most rows that are read, because a hook may wait.
 MAX_PACKETS = 200
 MAX_CANDIDATES = 50
 MAX_MEMORIES = 200
 _QUOTED = re.compile(r"[\"“][^\"”]*[\"”]")
 
 
-class Rule(NamedTuple):
-    """A part of the living state: its heading, most lines, and weight; the least is trimmed first."""
+class PartRule(NamedTuple):
+    """A part of the advisory: its heading, most lines, and weight; the part with the least weight is trimmed first."""
 
     heading: str
-    most: int
+    limit: int
     weight: float
 
 
 #: In the order in which they are shown.
-PARTS: dict[Part, Rule] = {
-    "warning": Rule("warnings", 3, 11.0),
-    "experience": Rule("recent experience", 2, 0.4),
-    "signal": Rule("what may become a memory", 2, 0.3),
-    "capability": Rule("how work ended here", 3, 0.2),
-    "belief": Rule("what is held", 2, 0.1),
+PARTS: dict[Part, PartRule] = {
+    "warning": PartRule("warnings", 3, 11.0),
+    "experience": PartRule("recent experience", 2, 0.4),
+    "signal": PartRule("what may become a memory", 2, 0.3),
+    "capability": PartRule("how work ended here", 3, 0.2),
+    "belief": PartRule("what is held", 2, 0.1),
 }
 
 
@@ -74,7 +74,7 @@ class Line(NamedTuple):
     why: Why = "told"
 
 
-def warnings(waiting: Sequence[Candidate]) -> Iterator[Line]:
+def list_warnings(waiting: Sequence[Candidate]) -> Iterator[Line]:
     """Yields drift warnings and contradictions."""
     for candidate in waiting:
         if candidate.kind == "drift_warning" or (candidate.status == "needs_review" and candidate.contradicted):
@@ -82,7 +82,7 @@ def warnings(waiting: Sequence[Candidate]) -> Iterator[Line]:
             yield Line("warning", candidate.id, _shorten(candidate.text), tail)
 
 
-def signals(waiting: Sequence[Candidate]) -> Iterator[Line]:
+def list_signals(waiting: Sequence[Candidate]) -> Iterator[Line]:
     """Yields candidates that are not yet certain enough to be memories."""
     for candidate in waiting:
         if candidate.kind in ("belief", "preference", "worldview", "opinion") and not candidate.contradicted:
@@ -91,7 +91,7 @@ def signals(waiting: Sequence[Candidate]) -> Iterator[Line]:
             yield Line("signal", candidate.id, _shorten(candidate.text), tail)
 
 
-def experience(latest: Sequence[Packet], outcomes: Mapping[str, str]) -> Iterator[Line]:
+def list_experience(latest: Sequence[Packet], outcomes: Mapping[str, str]) -> Iterator[Line]:
     """Yields how the latest sessions went, by their packets (newest first) and outcomes (by session)."""
     by_session: dict[str, list[Packet]] = {}
     for packet in latest:
@@ -108,7 +108,7 @@ def experience(latest: Sequence[Packet], outcomes: Mapping[str, str]) -> Iterato
         yield Line("experience", f"experience:{session}", text, tail)
 
 
-def capabilities(counted: Sequence[Capability]) -> Iterator[Line]:
+def list_capabilities(counted: Sequence[Capability]) -> Iterator[Line]:
     """Yields how kinds of work ended, in the given order, without those that always ended well."""
     for capability in counted:
         if capability.well < capability.decided:
@@ -117,7 +117,7 @@ def capabilities(counted: Sequence[Capability]) -> Iterator[Line]:
             yield Line("capability", f"capability:{capability.name}", text, tail)
 
 
-def beliefs(held: Sequence[Belief]) -> Iterator[Line]:
+def list_beliefs(held: Sequence[Belief]) -> Iterator[Line]:
     """Yields the beliefs of several sessions in their best words, those of the most sessions first."""
     for belief in sorted(held, key=lambda belief: (-belief.sessions, -belief.turns, belief.memory.id)):
         if belief.sessions >= MIN_BELIEF_SESSIONS:
@@ -131,14 +131,14 @@ def judge_lines(lines: Sequence[Line], *, max_tokens: int, in_context: frozenset
     for part, rule in PARTS.items():
         shown = 0
         for line in [line for line in lines if line.part == part][:MAX_JUDGED_LINES]:
-            why = _judge(line, in_context) if shown < rule.most else "one of too many"
+            why = _judge(line, in_context) if shown < rule.limit else "one of too many"
             shown += why == "told"
             judged.append(line._replace(why=why))
-    inside = {item.id for item in render_advisory(advisory_blocks(judged), max_tokens=max_tokens).items}
-    return [
-        line._replace(why="over the budget") if line.why == "told" and line.id not in inside else line
-        for line in judged
-    ]
+    inside = {item.id for item in render_advisory(make_blocks(judged), max_tokens=max_tokens).items}
+    for index, line in enumerate(judged):
+        if line.why == "told" and line.id not in inside:
+            judged[index] = line._replace(why="over the budget")
+    return judged
 
 
 def _judge(line: Line, in_context: frozenset[str]) -> Why:
@@ -147,28 +147,20 @@ def _judge(line: Line, in_context: frozenset[str]) -> Why:
     if parse(line.text).lasting in ("rule", "ban"):
         return "without exception"
     text = line.text.partition(": ")[2] if line.part == "belief" else line.text
-    if line.part in ("signal", "belief") and not all(
-        states_something(sentence) for sentence in prose.split_sentences(_QUOTED.sub(" ", text))
-    ):
-        return "orders or asks"
-    return "told"
+    sentences = prose.split_sentences(_QUOTED.sub(" ", text)) if line.part in ("signal", "belief") else []
+    return "told" if all(map(states_something, sentences)) else "orders or asks"
 
 
-def advisory_blocks(lines: Sequence[Line]) -> tuple[Block, ...]:
+def make_blocks(lines: Sequence[Line]) -> tuple[Block, ...]:
     """Makes blocks of the lines that are shown; each heading says that it is a preview."""
-    blocks = [
-        Block(
-            heading=f"{rule.heading.capitalize()} ({LABEL})",
-            notes=tuple(
-                Note(id=line.id, text=line.text, tail=line.tail, reason=f"{REASON_PREFIX}{rule.heading}")
-                for line in lines
-                if line.part == part and line.why == "told"
-            ),
-            weight=rule.weight,
-        )
-        for part, rule in PARTS.items()
-    ]
-    return tuple(block for block in blocks if block.notes)
+    blocks: list[Block] = []
+    for part, rule in PARTS.items():
+        reason = f"{REASON_PREFIX}{rule.heading}"
+        shown = [line for line in lines if line.part == part and line.why == "told"]
+        notes = tuple(Note(id=line.id, text=line.text, tail=line.tail, reason=reason) for line in shown)
+        if notes:
+            blocks.append(Block(heading=f"{rule.heading.capitalize()} ({LABEL})", notes=notes, weight=rule.weight))
+    return tuple(blocks)
 
 
 def render_advisory(blocks: Sequence[Block], *, max_tokens: int) -> Brief:
@@ -177,12 +169,11 @@ def render_advisory(blocks: Sequence[Block], *, max_tokens: int) -> Brief:
 
 
 def append_advisory(brief: Brief, lines: Sequence[Line], *, max_tokens: int) -> Brief:
-    """Appends the living state to a brief, without lines of the brief, within the tokens that the brief leaves."""
+    """Appends the advisory to a brief, without the brief's own lines, within the tokens that the brief leaves."""
     shown = {item.id for item in brief.items}
-    blocks = advisory_blocks([line for line in lines if line.id not in shown])
-    return compose.append_brief(
-        brief, render_advisory(blocks, max_tokens=min(MAX_TOKENS, max_tokens - brief.tokens - 1))
-    )
+    blocks = make_blocks([line for line in lines if line.id not in shown])
+    advisory = render_advisory(blocks, max_tokens=min(MAX_TOKENS, max_tokens - brief.tokens - 1))
+    return compose.append_brief(brief, advisory)
 
 
 def _shorten(text: str) -> str:
@@ -190,20 +181,20 @@ def _shorten(text: str) -> str:
 
 
 def read_lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_tokens: int = MAX_TOKENS) -> list[Line]:
-    """Reads every line of the living state of these places, with the reason why it is shown or not."""
+    """Reads every line of the advisory for these projects, with the reason why it is shown or not."""
     waiting = candidates.waiting(rows, projects=places, limit=MAX_CANDIDATES)
     ended = digests.list_latest(rows, projects=[place for place in places if place], limit=MAX_SESSIONS)
     session_ids = sessions.ids_by_seq(rows, [row.session_seq for row in ended])
     latest = packet_rows.latest_packets(rows, projects=places, limit=MAX_PACKETS)
     counted = [StoredEnding(*row) for row in work_outcome_rows.read_outcomes(rows, projects=places)]
     lines = [
-        *warnings(waiting),
-        *experience(
+        *list_warnings(waiting),
+        *list_experience(
             [packet for packet in latest if packet.session_id != session_id],
             {session_ids[row.session_seq]: row.outcome for row in ended},
         ),
-        *signals(waiting),
-        *capabilities(work_outcomes.sum_up_capabilities(counted)),
-        *beliefs(belief_subjects.group_beliefs(memories.list_memories(rows, projects=places, limit=MAX_MEMORIES))),
+        *list_signals(waiting),
+        *list_capabilities(work_outcomes.sum_up_capabilities(counted)),
+        *list_beliefs(belief_subjects.group_beliefs(memories.list_memories(rows, projects=places, limit=MAX_MEMORIES))),
     ]
     return judge_lines(lines, max_tokens=max_tokens, in_context=session_context.ids_in_context(rows, session_id))

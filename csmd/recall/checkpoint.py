@@ -266,7 +266,7 @@ ESSENTIAL: dict[str, EssentialBlock] = {
 }
 NOTE_WEIGHT = 1.45
 #: The order of a plan's entries; those that are done are only counted.
-_PROGRESS = {"agreed": 0, "doing": 1, "open": 2}
+_PROGRESS = ("agreed", "doing", "open")
 
 
 class RestoredCheckpoint(NamedTuple):
@@ -319,9 +319,7 @@ def _render_lines(kind: str, pieces: Sequence[Piece], block: EssentialBlock) -> 
         rest = f" and {len(pieces) - block.limit} more" if len(pieces) > block.limit else ""
         return [", ".join(names) + rest] if names else []
     if kind == "plan":
-        remaining = sorted(
-            (piece for piece in pieces if piece.state in _PROGRESS), key=lambda piece: _PROGRESS[piece.state]
-        )
+        remaining = [piece for state in _PROGRESS for piece in pieces if piece.state == state]
         lines = [f"{piece.state}: {cut(piece.text, block.characters)}" for piece in remaining[: block.limit]]
         if done_count := len(pieces) - len(remaining):
             lines.append(f"done: {done_count} of {sum(piece.state != 'agreed' for piece in pieces)}")

@@ -15,7 +15,8 @@ from csmd.extraction import statement_context
 from csmd.knowledge import Memory
 from csmd.recall import compose
 from csmd.text import prose
-from csmd.text.decisions import explains
+from csmd.text.corrections import read_claim
+from csmd.text.decisions import explains, gives_reading
 from csmd.text.display import ARROW
 from csmd.text.orders import is_about_errand, is_task
 from csmd.text.sentence import (
@@ -127,7 +128,11 @@ def _lays_down(memory: Memory, *, strictly: bool) -> bool:
     sentences = _parse_sentences(memory)
 
     def is_passing(read: Sentence) -> bool:
-        return read.is_of_moment or (read.kind == "orders" and not read.lasting and not strictly)
+        return (
+            read.is_of_moment
+            or gives_reading(read.words)
+            or (read.kind == "orders" and not read.lasting and not strictly)
+        )
 
     def is_rule(read: Sentence) -> bool:
         if not read.lasting or len(read.text) > MAX_RULE_CHARACTERS or not _is_about_things(read):
@@ -195,10 +200,14 @@ def _is_explained(memory: Memory) -> bool:
 
 
 def _parse_sentences(memory: Memory) -> list[Sentence]:
-    """Parses the sentences of a statement; [] for a pick, whose words are the assistant's, unless the user assents to them.
+    """Parses the sentences of a statement, with the corrected value if it has one.
+
+    [] for a pick, whose words are the assistant's, unless the user assents to them.
 
     A rule before the arrow is no pick: "never rename A -> B".
     """
+    if (claim := read_claim(memory.text)) != memory.text:
+        return [parse(claim)]
     question, _, answer = memory.text.rpartition(ARROW)
     if is_pick(memory) and parse(answer).kind != "assents" and not parse(question).lasting:
         return []

@@ -24,10 +24,10 @@ from csmd.store.sqlite import Rows
 from csmd.text import search_terms, tokens
 from csmd.text.renames import mentions_name
 
-#: Encodes a text; returns its vector and the model's name, raises EmbeddingUnavailable.
+#: Encodes a text; returns its vector and the model's name, or raises EmbeddingUnavailable.
 Embed = Callable[[str], tuple[bytes, str]]
 
-#: Rows taken from each index, without and with filters.
+#: Rows that are read from each index, without and with filters.
 POOL_ROWS = 200
 FILTERED_POOL_ROWS = 4000
 #: Most statements that are read and scored.
@@ -38,6 +38,7 @@ MAX_UNSTATED_MEMORIES = 20
 MAX_TERMS = 40
 #: Most rows that are counted to tell how rare a term is.
 MAX_COUNTED_ROWS = 1000
+#: Seconds that a search by words, and one by vectors, may take.
 LEXICAL_S = 1.5
 VECTOR_S = 1.5
 NO_FILTER = SearchFilter()
@@ -62,7 +63,7 @@ class Query:
 
     @property
     def limit(self) -> int:
-        """The number of rows taken from each index."""
+        """Returns the number of rows to read from each index."""
         return POOL_ROWS if self.filters.is_all else FILTERED_POOL_ROWS
 
     def search_words(self, rows: Rows, kind: str) -> dict[int, float]:
@@ -96,7 +97,7 @@ class Scores:
 
     @property
     def seqs(self) -> set[int]:
-        """The row keys that have a score."""
+        """Returns the row keys that have a score."""
         return {*self.words, *self.meaning}
 
     def keep(self, seqs: Collection[int]) -> None:
@@ -109,10 +110,12 @@ class Scores:
         for seq, score in scores.items():
             self.words[seq] = max(self.words.get(seq, 0.0), score)
 
-    def blend(self, words_share: float = ranking.WORDS_SHARE) -> dict[int, float]:
+    def blend(self, words_weight: float = ranking.WORDS_WEIGHT) -> dict[int, float]:
         """Returns the weighted sum of both scores, each normalised."""
         words, meaning = ranking.normalised(self.words), ranking.normalised(self.meaning)
-        return {seq: words_share * words.get(seq, 0.0) + (1 - words_share) * meaning.get(seq, 0.0) for seq in self.seqs}
+        return {
+            seq: words_weight * words.get(seq, 0.0) + (1 - words_weight) * meaning.get(seq, 0.0) for seq in self.seqs
+        }
 
 
 @dataclass(slots=True)
@@ -152,7 +155,7 @@ def embed_query(rows: Rows, question: str, embed: Embed | None, degraded: list[s
 
 
 def find(rows: Rows, query: Query, degraded: list[str]) -> list[ScoredStatement]:
-    """Finds the passages relevant to a question with the memories that they state, and memories without a passage; best first."""
+    """Finds the relevant passages, each with the memory that it states, and memories without a passage; the best first."""
     pool = read_pool(rows, query, degraded)
     blended = pool.memories.blend()
     best = sorted(blended, key=lambda seq: (-blended[seq], seq))[:MAX_MEMORIES]
@@ -162,21 +165,23 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[ScoredStatement]
     selected = _select_passages(pool.passages, _measure_contexts(pool.passages, origins), stating_seqs)
     stated = {memory for memory, seq in stating if seq in selected}
     unstated = [seq for seq in best if seq not in stated][: max(MAX_UNSTATED_MEMORIES, MAX_CANDIDATES - len(selected))]
-    read = passages.by_seqs(rows, selected[: MAX_CANDIDATES - len(unstated)])
-    by_seq = memories.by_seqs(rows, sorted({*unstated, *(memory for memory, seq in stating if seq in read)}))
-    memory_of = _match_memories(stating, by_seq, read, pool.memories)
+    passage_of = passages.by_seqs(rows, selected[: MAX_CANDIDATES - len(unstated)])
+    by_seq = memories.by_seqs(rows, sorted({*unstated, *(memory for memory, seq in stating if seq in passage_of)}))
+    memory_of = _match_memories(stating, by_seq, passage_of, pool.memories)
     terms = weigh_terms(rows, query, degraded)
-    cosines = read_cosines(rows, query, read, pool.passages.meaning)
-    contexts = _read_contexts(rows, read, origins, terms, pool.passages.meaning | cosines)
+    cosines = read_cosines(rows, query, passage_of, pool.passages.meaning)
+    contexts = _read_contexts(rows, passage_of, origins, terms, pool.passages.meaning | cosines)
     scored: list[ScoredStatement] = []
-    for seq, passage in read.items():
+    for seq, passage in passage_of.items():
         memory = memory_of.get(seq)
         cosine = max(cosines.get(seq, 0.0), pool.memories.meaning.get(memory.seq, 0.0) if memory else 0.0)
         words = max(pool.passages.words.get(seq, 0.0), pool.memories.words.get(memory.seq, 0.0) if memory else 0.0)
         statement = ScoredStatement(score=0.0, features={}, passage=passage, memory=memory, words=words)
         scored.append(_score(statement, contexts[seq], None if query.vector is None else cosine, terms))
     used = {memory.seq for memory in memory_of.values()}
-    for memory in [by_seq[seq] for seq in best if seq in by_seq and seq not in used][: MAX_CANDIDATES - len(read)]:
+    for memory in [by_seq[seq] for seq in best if seq in by_seq and seq not in used][
+        : MAX_CANDIDATES - len(passage_of)
+    ]:
         cosine = pool.memories.meaning.get(memory.seq, 0.0)
         words = pool.memories.words.get(memory.seq, 0.0)
         statement = ScoredStatement(score=0.0, features={}, memory=memory, words=words)
@@ -186,23 +191,18 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[ScoredStatement]
 
 
 def _score(statement: ScoredStatement, context: Context, meaning: float | None, terms: SearchTerms) -> ScoredStatement:
-    match = Match(
-        text=statement.text,
-        by_user=statement.is_by_user,
-        meaning=meaning,
-        kept=statement.memory is not None,
-        **context._asdict(),
-    )
+    by_user, kept = statement.is_by_user, statement.memory is not None
+    match = Match(text=statement.text, by_user=by_user, meaning=meaning, kept=kept, **context._asdict())
     features = ranking.features(match, terms)
     return replace(statement, score=ranking.rate_relevance(features), features=features)
 
 
 def weigh_terms(rows: Rows, query: Query, degraded: list[str]) -> SearchTerms:
-    """Returns the stems of a question with their rarity in the home; a word that was not counted in time is common."""
+    """Returns the stems of a question with their rarity in the home; a word not counted in time is common."""
     total = passages.last_passage_seq(rows)
     counts = dict.fromkeys((term for term in query.terms if " " not in term), total)
     try:
-        # No deadline of its own, which takes a thread: each count stops at MAX_COUNTED_ROWS.
+        # Without its own deadline, which takes a thread: each count stops at MAX_COUNTED_ROWS.
         for term in counts:
             counts[term] = fulltext.count_rows_with(rows, "passage", term, limit=MAX_COUNTED_ROWS)
     except DeadlineExceeded:
@@ -243,12 +243,11 @@ def read_pool(rows: Rows, query: Query, degraded: list[str]) -> Pool:
 
 
 def _search_literal(rows: Rows, query: Query, pool: Pool, degraded: list[str]) -> None:
-    passage_seqs, memory_seqs, is_whole = fulltext.find_literal_hits(
-        rows, query.literal, projects=query.places, limit=query.limit
-    )
+    hits = fulltext.find_literal_hits(rows, query.literal, projects=query.places, limit=query.limit)
+    passage_seqs, memory_seqs, is_complete = hits
     pool.passages.words = {seq: 1 / rank for rank, seq in enumerate(passage_seqs, 1)}
     pool.memories.words = {seq: 1 / rank for rank, seq in enumerate(memory_seqs, 1)}
-    if not is_whole:
+    if not is_complete:
         degraded.append(f"words: {query.literal!r} is not indexed; only the newest turns were searched")
 
 
@@ -296,14 +295,14 @@ def _measure_contexts(
 
 def _read_contexts(
     rows: Rows,
-    read: Mapping[int, Passage],
+    passage_of: Mapping[int, Passage],
     origins: Mapping[int, tuple[int, int]],
     terms: SearchTerms,
     meaning: dict[int, float],
 ) -> dict[int, Context]:
-    """Returns the contexts of passages among those of their sessions, by the rare words that were read in them."""
-    sessions = {origins[seq][1] for seq in read}
-    shared = {seq: ranking.shared_rarity(passage.text, terms) for seq, passage in read.items()}
+    """Returns the contexts of passages among those of their sessions, by the rare words in them."""
+    sessions = {origins[seq][1] for seq in passage_of}
+    shared = {seq: ranking.shared_rarity(passage.text, terms) for seq, passage in passage_of.items()}
     in_sessions = {seq: origin for seq, origin in origins.items() if origin[1] in sessions}
     lengths = passages.count_passages_of_sessions(rows, sessions, limit=ranking.BEST_OF_SESSION)
     return _measure_contexts(Scores(shared, meaning), in_sessions, lengths)
@@ -314,13 +313,12 @@ def _select_passages(scores: Scores, contexts: Mapping[int, Context], stating: C
     own = scores.blend()
     near_words = ranking.normalised({seq: context.near_shared for seq, context in contexts.items()})
     near_meaning = ranking.normalised({seq: context.near_meaning for seq, context in contexts.items()})
-    session = ranking.normalised(
-        {seq: context.session_meaning or context.session_shared for seq, context in contexts.items()}
-    )
+    of_sessions = {seq: context.session_meaning or context.session_shared for seq, context in contexts.items()}
+    session = ranking.normalised(of_sessions)
 
     def rate(seq: int) -> float:
-        near = ranking.NEAR_SHARE * max(near_words[seq], near_meaning[seq])
-        return own.get(seq, 0.0) + near + ranking.SESSION_SHARE * session[seq] + STATED_BONUS * (seq in stating)
+        near = ranking.NEAR_WEIGHT * max(near_words[seq], near_meaning[seq])
+        return own.get(seq, 0.0) + near + ranking.SESSION_WEIGHT * session[seq] + STATED_BONUS * (seq in stating)
 
     return sorted(contexts, key=lambda seq: (-rate(seq), seq))[:MAX_CANDIDATES]
 
@@ -339,12 +337,13 @@ def read_cosines(
 
 
 def _match_memories(
-    stating: Sequence[tuple[int, int]], by_seq: Mapping[int, Memory], read: Mapping[int, Passage], scores: Scores
+    stating: Sequence[tuple[int, int]], by_seq: Mapping[int, Memory], passage_of: Mapping[int, Passage], scores: Scores
 ) -> dict[int, Memory]:
     """Returns passage -> the memory that it states; of several, the one that matches the question best."""
     match = {seq: scores.meaning.get(seq, 0.0) + scores.words.get(seq, 0.0) / 100 for seq in by_seq}
     memory_of: dict[int, Memory] = {}
     for memory, seq in sorted(stating, key=lambda pair: -match.get(pair[0], 0.0)):
-        if memory in by_seq and seq in read and seq not in memory_of and states_memory(read[seq].text, by_seq[memory]):
+        is_match = memory in by_seq and seq in passage_of and seq not in memory_of
+        if is_match and states_memory(passage_of[seq].text, by_seq[memory]):
             memory_of[seq] = by_seq[memory]
     return memory_of

@@ -16,6 +16,7 @@ from csmd.store import curations, digests, journal, session_context, sessions, t
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
 from csmd.text.orders import bare_order
+from csmd.text.pastes import SENTENCE_MARKS
 from csmd.text.sentence import ends_with_question, has, is_passing, opens, parse
 from csmd.text.similarity import gist, is_twin, share
 from csmd.text.tokens import content_words
@@ -120,7 +121,11 @@ def is_twin_of(statement: str, other: str) -> bool:
 
 
 def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool, is_last: bool) -> Note | None:
-    """Makes a note of a session's topic, result and open end; None if it changed nothing, unless `every` one is wanted."""
+    """Makes a note of how a session left the work: what it committed, or its last words, then what is open.
+
+    What it was asked for at first comes last, since it may have gone elsewhere, or first if its last words are no clear
+    sentence. None if it changed nothing, unless `every` one is wanted.
+    """
     topic, files, stands = session_topic(session.texts("goal")), session.texts("file"), _state_left(session, later)
     subjects: list[str] = []
     for subject in session.subjects:
@@ -139,12 +144,25 @@ def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool,
     if session.outcome == "failing":
         failed = [error for error in session.texts("failing") if error.partition(":")[0] in CHECKS]
         parts.append(OUTCOME_WORDS["failing"] + "".join(f" ({error})" for error in failed[-1:]))
-    parts += [f"left open: {end.rstrip('.')}" for end in open_ends(session.texts("open"), done=[*later, *subjects])[:1]]
+    last = next(iter(session.texts("last")[-1:]), "")
+    # What came after the commits is not in them.
+    after = subjects if session.outcome == "committed" else []
+    ends = open_ends(session.texts("open"), done=[*later, *subjects])[:1]
+    repeats_end = any(_is_done(end, [last]) for end in ends)
+    tells = is_last and not (stands or repeats_end) and _tells_state(last, after=after)
+    leads = tells and not subjects and _is_clear(last)
+    if leads:
+        parts.insert(0, f"at its end: {last.rstrip('.。 ')}")
+    parts += [f"left open: {end.rstrip('.')}" for end in ends]
     if stands:
         return Note(id=session.session_id, text="; ".join([stands, *parts]), tail=session.tail, reason=HOW_ENDED)
-    if is_last:
-        parts += [f"at its end: {last}" for last in session.texts("last")[-1:] if _tells_state(last, after=subjects)]
-    text = ": ".join(filter(None, (topic, "; ".join(parts))))
+    if tells and not leads:
+        parts.append(f"at its end: {last}")
+    text = "; ".join(parts)
+    if not (leads or subjects):
+        text = ": ".join(filter(None, (topic, text)))
+    elif leads and topic and not _is_done(topic, [text]):
+        text = f"{text}; begun with: {topic}"
     return Note(id=session.session_id, text=text, tail=session.tail, reason=HOW_ENDED)
 
 
@@ -152,6 +170,12 @@ def _tells_state(last: str, *, after: Sequence[str]) -> bool:
     """Whether a session's last words give the state of the work; after commits, the part left open."""
     is_empty = is_passing(last, "assistant") or opens("now", "en", last) or len(content_words(last)) < MIN_STATE_WORDS
     return not is_empty and (not after or has("left", "en", last) or has("remains", "en", last))
+
+
+def _is_clear(last: str) -> bool:
+    """Whether the last words of a session are a whole sentence that is clear without those before it."""
+    is_whole = last.rstrip('`*)"').endswith(SENTENCE_MARKS)
+    return is_whole and len(content_words(last)) >= MIN_LAST_WORDS and not parse(last, "assistant").is_continuation
 
 
 def _state_left(session: SessionSummary, later: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
-"""Ranks items from a lens' projects and topics above others. A lens changes order only.
+"""Ranks items from a lens' projects and topics above others.
 
-Visibility is decided earlier (visibility.py); a lens neither adds nor removes results.
+A lens changes only the order: it neither adds nor removes results, because visibility is decided earlier (visibility.py).
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def make_weight(rows: Rows, lens: Lens | None) -> WeightOf | None:
         session_row = sessions.by_id(rows, session) if session else None
         return session_row is not None and session_row.project_seq in lens.projects
 
-    def weight_of(text: str, project: int | str, session: str, ident: str) -> float:
+    def weight_of(text: str, project: int | str, session: str, item_id: str) -> float:
         is_inside = project in projects or is_session_inside(session)
-        is_on_topic = ident in tagged_ids or any(stems <= ranking.stems(text) for stems in topics)
+        is_on_topic = item_id in tagged_ids or any(stems <= ranking.stems(text) for stems in topics)
         return (PROJECT_WEIGHT if is_inside else 1.0) * (TOPIC_WEIGHT if is_on_topic else 1.0)
 
     return weight_of

@@ -1,6 +1,6 @@
-"""Recognises in a question a time, quoted text, the last session.
+"""Recognises times, quoted text and the last session in a question.
 
-These only change the ranking: a misread time word costs a hit its rank but never removes it.
+They only change the ranking: a misread time word costs a hit its rank but never removes it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from functools import cache
 from csmd import data
 from csmd.cache import cached
 from csmd.errors import BadInput
-from csmd.text import prose, quotations, search_terms, sentence, sentence_words, tokens
+from csmd.text import dates, prose, quotations, search_terms, sentence, sentence_words, tokens
 
-#: Characters of a question that are read: the patterns look ahead from many places.
+#: Characters of a question that are read: the patterns look ahead from many offsets.
 MAX_READ_CHARACTERS = 1000
+#: Fewest content words of an order after an answer that starts another subject.
+MIN_ORDER_WORDS = 2
 MAX_LITERALS = 5
 MIN_LITERAL_CHARACTERS = 3
 MAX_LITERAL_CHARACTERS = 80
@@ -35,18 +37,21 @@ class Window:
         return at >= self.since and (not self.until or at < self.until)
 
 
+_ANSWERS = ("agrees", "praise", "corrects")
 _WORD = re.compile(r"[^\W_]+")
 _CODE = re.compile(r"`([^`\n]+)`")
 _QUOTED = re.compile(r"[\"“]([^\"”\n]+)[\"”]|(?<!\w)'([^'\n]+)'(?!\w)")
 #: Hiragana is grammar (endings and particles, which every Japanese sentence has), and so are some letters of Chinese.
 _GRAMMAR = re.compile(".?[\u3040-\u309f的了一是在有和不也就都把被给給到这這那个個].?")
+#: A URL up to its last part: many URLs share it.
+_ADDRESS = re.compile(r"\bhttps?://[^\s/]+/(?:[^\s/]+/)*(?=[^\s/])")
 _PATH = re.compile(r"(?<![\w/])(?:[\w.@~-]*/)+[\w.@-]+|(?<![\w/])[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}\b(?!\()")
 
 
 def is_about_last_session(prompt: str) -> bool:
     """Whether a prompt only asks what was done before this session or where work stopped."""
     words = set(_WORD.findall(prompt[:MAX_READ_CHARACTERS].casefold()))
-    return len(words) > 1 and any(words <= present and words & past for past, present in _session_words())
+    return len(words) > 1 and any(words <= allowed and words & past for past, allowed in _load_session_words())
 
 
 def is_about_work(prompt: str) -> bool:
@@ -56,21 +61,16 @@ def is_about_work(prompt: str) -> bool:
     return parsed.kind == "asks" and sentence.has("of_work", parsed.language, text)
 
 
-_ANSWERS = ("agrees", "praise", "corrects")
-#: Fewest content words of an order behind an answer that starts something else.
-MIN_ORDER_WORDS = 2
-
-
-def _orders_anew(text: str) -> bool:
-    """Whether the words after an answer order something else, and do not continue the talk."""
+def _starts_other_order(text: str) -> bool:
+    """Whether the words after an answer order something else, and do not continue the conversation."""
     parsed = sentence.parse(text)
     return parsed.kind == "orders" and not parsed.is_continuation and len(tokens.content_words(text)) >= MIN_ORDER_WORDS
 
 
 def continues_talk(prompt: str) -> bool:
-    """Whether a prompt continues its conversation: it agrees, corrects, thinks aloud, refers to it or accepts a plan.
+    """Whether a prompt continues its conversation: it agrees, corrects, thinks aloud, refers back or accepts a plan.
 
-    A pasted remark without other words continues it too; program output does not.
+    A pasted remark without other words continues it, too; program output does not.
     """
     head = prompt[:MAX_READ_CHARACTERS].lstrip()
     if not quotations.blank_quotations(prompt).strip():
@@ -78,14 +78,14 @@ def continues_talk(prompt: str) -> bool:
     first = next((part for row in prose.read_prose_lines(head) for part in prose.split_sentences(row)), "")
     parsed = sentence.parse(first)
     answers = [sentence.without_opening(name, "en", first) for name in _ANSWERS if sentence.opens(name, "en", first)]
-    responds = bool(answers) and not any(_orders_anew(answer) for answer in answers)
+    responds = bool(answers) and not any(_starts_other_order(answer) for answer in answers)
     accepts_plan = head.startswith(quotations.ACCEPTED_PLAN)
     return responds or accepts_plan or parsed.refutes or parsed.is_continuation or parsed.is_musing
 
 
 @cache
-def _session_words() -> list[tuple[set[str], set[str]]]:
-    """Returns for each language the words for a past session, and all words that a question about it may consist of."""
+def _load_session_words() -> list[tuple[set[str], set[str]]]:
+    """Returns for each language the words for a past session, and all words of a question about it."""
     groups: dict[str, dict[str, set[str]]] = {}
     for line in data.lines("last_session_words.txt"):
         name, _, words = line.partition(":")
@@ -103,11 +103,11 @@ def stems_of_class(word_class: str) -> frozenset[str]:
 
 def names_nothing(term: str) -> bool:
     """Whether a term is grammar, assent or a question word, or letters of one in a script without spaces."""
-    return term in _empty_terms() or _GRAMMAR.fullmatch(term) is not None
+    return term in _load_empty_terms() or _GRAMMAR.fullmatch(term) is not None
 
 
 @cache
-def _empty_terms() -> frozenset[str]:
+def _load_empty_terms() -> frozenset[str]:
     """Returns the words of assent, and the letter pairs of these and of question words in scripts without spaces."""
     table = data.word_table("sentence_words.txt")
     asking = (word for language in sentence_words.UNSPACED for word in table[f"asks.{language}"])
@@ -118,10 +118,6 @@ def _empty_terms() -> frozenset[str]:
 def drop_quoted_lines(text: str) -> str:
     """Drops the lines quoted with `>`."""
     return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(">"))
-
-
-#: A URL up to its last part: many URLs share it.
-_ADDRESS = re.compile(r"\bhttps?://[^\s/]+/(?:[^\s/]+/)*(?=[^\s/])")
 
 
 def shorten_addresses(text: str) -> str:
@@ -135,20 +131,15 @@ def find_literals(question: str) -> list[str]:
     plain = _CODE.sub(" ", question)
     quoted = [text for groups in _QUOTED.findall(plain) for text in groups]
     literals = [text.strip().casefold() for text in (*_CODE.findall(question), *quoted, *_PATH.findall(plain))]
-    in_range = [
-        text
-        for text in literals
-        if MIN_LITERAL_CHARACTERS <= len(text) <= MAX_LITERAL_CHARACTERS and re.search(r"\w", text)
-    ]
-    return list(dict.fromkeys(in_range))[:MAX_LITERALS]
+    lengths = range(MIN_LITERAL_CHARACTERS, MAX_LITERAL_CHARACTERS + 1)
+    usable = (text for text in literals if len(text) in lengths and re.search(r"\w", text))
+    return list(dict.fromkeys(usable))[:MAX_LITERALS]
 
 
 # --- times
 
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "couple": 2, "few": 3}
-_NUMBER = rf"(?P<n>\d{{1,3}}|{'|'.join(_NUMBERS)})(?: of)?"
+_NUMBER_WORDS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "couple": 2, "few": 3}
+_NUMBER = rf"(?P<n>\d{{1,3}}|{'|'.join(_NUMBER_WORDS)})(?: of)?"
 _UNIT = r"(?P<unit>hour|day|week|month|year)s?"
 _MONTH = (
     r"(?P<month>jan(?:uary|t)?|feb(?:ruary|t)?|mar(?:ch|t)?|apr(?:il|t)?|may(?:|t)?|jun(?:e|t)?|jul(?:y|t)?|aug(?:ust|t)?"
@@ -187,7 +178,7 @@ def _calendar_unit(now: datetime, unit: str, back: int) -> Span:
 def _parse_date(now: datetime, match: re.Match[str]) -> Span:
     """Returns the day or month of a match; without a year, the last one that has begun."""
     parts = match.groupdict()
-    month = MONTHS.index(parts["month"][:3]) + 1 if parts.get("month") else int(parts["m"])
+    month = dates.MONTHS[parts["month"][:3]] if parts.get("month") else int(parts["m"])
     begin = _midnight(now).replace(year=int(parts["year"] or now.year), month=month, day=int(parts.get("d") or 1))
     if not parts["year"] and begin > now:
         begin = begin.replace(year=begin.year - 1)
@@ -195,16 +186,15 @@ def _parse_date(now: datetime, match: re.Match[str]) -> Span:
 
 
 def _parse_number(match: re.Match[str]) -> int:
-    return _NUMBERS.get(match["n"]) or int(match["n"])
+    return _NUMBER_WORDS.get(match["n"]) or int(match["n"])
 
 
 def _parse_ago(now: datetime, match: re.Match[str]) -> Span:
     number, unit = _parse_number(match), match["unit"]
     if unit == "hour":
         return now - timedelta(hours=number + 1), now - timedelta(hours=number - 1)
-    # Nobody counts weeks to the day: half a unit on each side.
-    days, slack = _UNIT_DAYS[unit] * number, _UNIT_DAYS[unit] // 2
-    return _span_days(now, days + slack, days - slack)
+    slack = _UNIT_DAYS[unit] // 2  # people do not count weeks to the day
+    return _span_days(now, _UNIT_DAYS[unit] * number + slack, _UNIT_DAYS[unit] * number - slack)
 
 
 def _parse_past(now: datetime, match: re.Match[str]) -> Span:
@@ -215,7 +205,7 @@ def _parse_past(now: datetime, match: re.Match[str]) -> Span:
 
 
 def _parse_weekday(now: datetime, match: re.Match[str]) -> Span:
-    back = (now.weekday() - DAYS.index(match["day"])) % 7 or 7
+    back = (now.weekday() - dates.WEEKDAYS.index(match["day"])) % 7 or 7
     return _span_days(now, back, back)
 
 
@@ -237,7 +227,7 @@ TIMES: tuple[tuple[re.Pattern[str], Callable[[datetime, re.Match[str]], Span]], 
         (rf"\b(?:last|past|previous) {_NUMBER} {_UNIT}\b", _parse_past),
         (r"\bthis (?P<unit>week|month|year)\b", lambda now, match: _calendar_unit(now, match["unit"], 0)),
         (r"\b(?:last|previous) (?P<unit>week|month|year)\b", lambda now, match: _calendar_unit(now, match["unit"], 1)),
-        (rf"\b(?:last|on|since|until|before|after) (?P<day>{'|'.join(DAYS)})\b", _parse_weekday),
+        (rf"\b(?:last|on|since|until|before|after) (?P<day>{'|'.join(dates.WEEKDAYS)})\b", _parse_weekday),
         (rf"\b(?:in|during|since|until|before|after|last|of|from) {_MONTH}{_YEAR}\b", _parse_date),
         (rf"\b{_MONTH},? (?P<year>(?:19|20)\d\d)\b", _parse_date),
         (r"\b(?:in|during|since|until|before|after) (?P<year>(?:19|20)\d\d)\b", _parse_year),
@@ -248,7 +238,7 @@ _OPEN_SIDE = re.compile(r"\b(since|until|before|after)(?: (?:the|early|late|end 
 
 
 def find_window(question: str, now: datetime) -> Window | None:
-    """Returns the time in a question, with days in the zone of `now`; None if it has none."""
+    """Finds the period that a question names, with days in the time zone of `now`; None if it names none."""
     question = question[:MAX_READ_CHARACTERS].casefold()
     for pattern, parse_span in TIMES:
         match = pattern.search(question)
@@ -256,7 +246,7 @@ def find_window(question: str, now: datetime) -> Window | None:
             continue
         try:
             begin, end = parse_span(now, match)
-        except (ValueError, OverflowError):  # no such day: the 31st of June
+        except (ValueError, OverflowError):  # the 31st of June
             continue
         word = _OPEN_SIDE.search(question[: match.start()]) or _OPEN_SIDE.match(match.group().split()[0])
         side = word.group(1) if word else ""
@@ -290,7 +280,7 @@ def parse_day(text: str, *, now: datetime) -> date:
     return begin.date()
 
 
-#: A day or month of any year, as forms and programs write it.
+#: A day or month of any year, as programs write it.
 _DAY = re.compile(r"(?P<year>\d{4})-(?P<m>\d\d)(?:-(?P<d>\d\d))?")
 _SHORT = re.compile(r"(?P<n>\d{1,3})\s*(?P<unit>h|d|w|m|y)")
 _UNIT_HOURS = {"h": 1, "d": 24, "w": 24 * 7, "m": 24 * 30, "y": 24 * 365}

@@ -1,7 +1,8 @@
-"""Rates the relevance of a statement to a question: a logistic score; pure but for its weights.
+"""Rates the relevance of a statement to a question by a logistic score; pure except for reading the weights.
 
-The weights are read from the package once; they are fitted by tests/bench/train_relevance.py (csmd/data/relevance.json; docs/extending.md). No feature
-depends on how long a prompt is. Without an embedding model the features of meaning are absent, and other weights hold.
+The weights in csmd/data/relevance.json are fitted by tests/bench/train_relevance.py (docs/extending.md) and read once. No
+feature depends on the length of a prompt. Without an embedding model there are no features of meaning, and other weights
+apply.
 """
 
 from __future__ import annotations
@@ -19,46 +20,46 @@ from csmd.text import search_terms, sentence, tokens
 
 #: An identifier, a file or a value: code, a dotted, snake or camel case name, a digit.
 _IDENTIFIER = re.compile(r"`[^`\n]+`|\w[_./]\w|[a-z][A-Z]|\d")
-#: Words that say how things have to be, in some languages.
+#: Words that state an obligation, in some languages.
 _BINDING = frozenset(
     """never always only must not no instead everywhere nowhere without because every all
     nie nur immer kein keine keinn keinm keinr keins keinen keinem keiner keines nicht ohne weil
     jamais toujours sans pas nunca siempre solo sin porque""".split()
 )
 _WORD = re.compile(r"\w+")
-#: The end of `don't`, and of any word that ends as it does without its apostrophe.
+#: The end of `don't`, with or without an apostrophe.
 _NEGATED = re.compile(r"n['’]?t\b")
-#: So many words beyond those of the question make a passage as informative as can be.
+#: Words beyond those of the question that make a passage fully informative.
 TELLING_WORDS = 4
-#: The words of a question are taken to be at least so rare together: a common one alone is not covered.
+#: Least sum of the rarities of a question's words: a single common word does not cover the question.
 MIN_COVERED = 1.0
-#: Weight of a letter pair in a syllabic script, where two letters are about half a word.
+#: Weight of a letter pair in a syllabic script, in which two letters are about half a word.
 SYLLABLES_WEIGHT = 0.5
 _SYLLABLES = re.compile("[\u3040-\u30ff\uac00-\ud7af]+")
-#: A line of this many words is as informative as can be.
+#: Words that make a line fully informative.
 TELLING_LINE = 20
-#: How many of a session's best passages measure how much of it is about the question.
+#: Best passages of a session that measure how much of it is about the question.
 BEST_OF_SESSION = 3
-#: Weights of the selection from the pool: words against meaning, neighbouring passages, the session.
-WORDS_SHARE = 0.4
-NEAR_SHARE = 0.3
-SESSION_SHARE = 0.3
+#: Weights of the selection from the pool: words (the rest is meaning), neighbouring passages, the session.
+WORDS_WEIGHT = 0.4
+NEAR_WEIGHT = 0.3
+SESSION_WEIGHT = 0.3
 #: Scale of the int8 form of a vector of unit length (embedding/worker.py).
 VECTOR_SCALE = 127 / 0.25
 #: The sum of rarities above which further shared words add nothing.
 MAX_SHARED = 3.0
-#: Least number of passages that a home is taken to have.
+#: A home with fewer passages counts as one with this many.
 MIN_PASSAGES = 2000
-#: A score below this share of the best one of its list counts 0.
-ZERO_AT = 0.5
+#: A score of at most this share of the best one counts 0.
+ZERO_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchTerms:
     """The stems of a question, each with its rarity (0: in every passage, 1: once in the home).
 
-    `sessions` is the number of sessions searched: the more, the likelier is a good match by chance. `orders` are the stems
-    that name an action and not its object.
+    `sessions` is the number of searched sessions: more sessions make a good match by chance more likely. `orders` are the
+    stems that name an action and not its object.
     """
 
     rarity: Mapping[str, float]
@@ -68,7 +69,7 @@ class SearchTerms:
 
     @property
     def subject(self) -> Mapping[str, float]:
-        """The terms that name the subject of a prompt."""
+        """Returns the terms that name the subject of a prompt, with their rarity."""
         return {stem: rarity for stem, rarity in self.rarity.items() if stem not in self.orders}
 
 
@@ -76,8 +77,8 @@ class SearchTerms:
 class Match:
     """A statement with its measurements: `meaning` is its cosine, None without a model.
 
-    `*_shared` are sums of rarities of shared words. `near_*` are the best of itself and the passages next to it, `session_*`
-    the mean of the best of its session. `kept`: a memory states it; `by_user`: a user said it.
+    `*_shared` are sums of rarities of shared words. `near_*` are the best values of the passage and its neighbours,
+    `session_*` the mean of the best of its session. `kept`: a memory states it; `by_user`: a user said it.
     """
 
     text: str
@@ -110,14 +111,14 @@ def cap_shared(shared: float) -> float:
 
 
 def features(match: Match, terms: SearchTerms) -> dict[str, float]:
-    """The features of a statement, each about 0-1; those of meaning only with a model."""
+    """Returns the features of a statement, each about 0-1; those of meaning only with a model."""
     words = stems(match.text)
-    held = [terms.rarity[stem] for stem in terms.rarity.keys() & words]
+    rarities = [terms.rarity[stem] for stem in terms.rarity.keys() & words]
     values = {
-        "shared": cap_shared(sum(held)),
+        "shared": cap_shared(sum(rarities)),
         "near shared": cap_shared(match.near_shared),
         "session shared": cap_shared(match.session_shared),
-        "rarest": max(held, default=0.0),
+        "rarest": max(rarities, default=0.0),
         "user": float(match.by_user),
         "asks": float(match.text.rstrip("\"')*_` ").endswith(("?", "？"))),
         "binding": min(3, _count_binding(match.text)) / 3,
@@ -126,31 +127,30 @@ def features(match: Match, terms: SearchTerms) -> dict[str, float]:
         "kept": float(match.kept),
     }
     if match.meaning is not None:
-        values |= {
-            "meaning": match.meaning,
-            "near meaning": match.near_meaning,
-            "session meaning": match.session_meaning,
-        }
+        values["meaning"] = match.meaning
+        values["near meaning"] = match.near_meaning
+        values["session meaning"] = match.session_meaning
     return values
 
 
 def line_features(
     text: str, terms: SearchTerms, features_of_passage: Mapping[str, float], *, by_user: bool, replaced: str = ""
 ) -> dict[str, float]:
-    """Returns the features of a line, each 0-1; its passage's are warm, led and, with a model, meaning.
+    """Returns the features of a line, each 0-1; those of its passage are warm, led and, with a model, meaning.
 
     The words of the statement that it `replaced` count as its own.
     """
     words = stems(text)
-    all_words, subject = words | stems(replaced), terms.subject or terms.rarity
-    held = {stem: rarity for stem, rarity in terms.rarity.items() if stem in all_words}
-    shared = sum(rarity * (SYLLABLES_WEIGHT if _SYLLABLES.fullmatch(stem) else 1.0) for stem, rarity in held.items())
+    all_words = words | stems(replaced)
+    subject = terms.subject or terms.rarity
+    common = {stem: rarity for stem, rarity in terms.rarity.items() if stem in all_words}
+    shared = sum(rarity * (SYLLABLES_WEIGHT if _SYLLABLES.fullmatch(stem) else 1.0) for stem, rarity in common.items())
     return {
         "warm": 0.0,
         "led": 0.0,
         **features_of_passage,
         "shared": cap_shared(shared),
-        "covers": sum(held[stem] for stem in held.keys() & subject) / max(MIN_COVERED, sum(subject.values())),
+        "covers": sum(common[stem] for stem in common.keys() & subject) / max(MIN_COVERED, sum(subject.values())),
         "user": float(by_user),
         "lasting": float(bool(sentence.parse(text, "user" if by_user else "assistant").lasting)),
         "telling": min(TELLING_LINE, len(words)) / TELLING_LINE,
@@ -170,7 +170,8 @@ def names_something(text: str) -> bool:
 def _count_binding(text: str) -> int:
     """Counts the words that state an obligation."""
     lower = text.lower()
-    negated = sum(at.start() > 0 and _WORD.match(lower, at.start() - 1) is not None for at in _NEGATED.finditer(lower))
+    starts = (match.start() for match in _NEGATED.finditer(lower))
+    negated = sum(start > 0 and _WORD.match(lower, start - 1) is not None for start in starts)
     return sum(map(_BINDING.__contains__, _WORD.findall(lower))) + negated
 
 
@@ -197,9 +198,9 @@ def cosine(squared_distance: float) -> float:
 
 
 def normalised(scores: Mapping[int, float]) -> dict[int, float]:
-    """Scales scores to 0-1; a single score is 1, and 0 is the least score or ZERO_AT of the greatest."""
+    """Scales scores to 0-1: 0 is the least score, or ZERO_SHARE of the greatest; a single score is 1."""
     high = max(scores.values(), default=0.0)
-    low = min((*scores.values(), ZERO_AT * high))
+    low = min((*scores.values(), ZERO_SHARE * high))
     return {key: (score - low) / (high - low) if high > low else 1.0 for key, score in scores.items()}
 
 

@@ -42,7 +42,8 @@ MIN_CLOSE_COSINE = 0.4
 MIN_CLOSE_WORDS = 0.65
 #: Least share of the content words of a question, without the verbs that all questions have.
 MIN_CLOSE_QUESTION_WORDS = 0.5
-_PLAIN_VERBS = frozenset(map(tokens.stem, data.word_table("topic_words.txt")["verb"]))
+_TOPIC_WORDS = data.word_table("topic_words.txt")
+_PLAIN_VERBS, _INQUIRY = (frozenset(map(tokens.stem, _TOPIC_WORDS[name])) for name in ("verb", "inquiry"))
 #: With at most this many content words everything matches alike: orders and questions get ORDER_FACTOR.
 FEW_WORDS = 2
 ORDER_FACTOR = 0.6
@@ -52,6 +53,9 @@ NAMED_FACTOR = 0.9
 _NAMES: dict[str, frozenset[str]] = {
     tokens.stem(word): names for words, names in data.word_table("kind_words.txt").items() for word in words.split()
 }
+_KNOWN_NAMES = frozenset(tokens.stem(name) for names in _NAMES.values() for name in names)
+#: Fewest letters of the stem of a name that may be short for a longer one.
+MIN_SHORT_NAME = 4
 #: Most turns cited as sources of a memory or session summary.
 MAX_SOURCES = 4
 
@@ -146,11 +150,18 @@ def is_close(hits: Sequence[Hit], question: str) -> bool:
     if search_terms.find_unindexed(question):
         return bool(hits)
     words = tokens.content_stems(question)
+    every = tokens.words_of(question)
     is_question = _is_question(question)
+    inquires = not _TOPIC_WORDS["asks_of_name"].isdisjoint(every)
+    if is_question or len(every) > len(words):  # "reason for the port" asks about the port; "decision log" is a thing
+        inquires = inquires or not words.isdisjoint(_INQUIRY)
+        words = words - _INQUIRY or words
+    is_of_name = len(words) == 1 and (inquires or len(every) <= 2)
+    is_question = is_question or inquires
     if is_question:  # "where do we keep orders" asks about orders
         words = words - _PLAIN_VERBS or words
-    # A question word and a name, as in "why postgres", is a search for the name; a memory is a statement by itself.
-    min_words = 2 if is_question and len(tokens.words_of(question)) > 2 else 1
+    # "Why postgres" and "what about postgres" are searches for the name; a memory is a statement by itself.
+    min_words = 2 if is_question and not is_of_name else 1
     min_share = MIN_CLOSE_QUESTION_WORDS if is_question else MIN_CLOSE_WORDS
 
     def says_most(hit: Hit) -> bool:
@@ -168,10 +179,20 @@ def _matched_text(hit: Hit) -> str:
 
 
 def _share_of_words(hit: Hit, words: frozenset[str]) -> float:
-    """Returns the share of these words that a hit contains or names a thing of."""
+    """Returns the share of these words that a hit contains, in part ("Postgres" of PostgreSQL), or names a thing of."""
     stems = tokens.content_stems(_matched_text(hit))
-    kinds = {word for word in words - stems if not stems.isdisjoint(map(tokens.stem, _NAMES.get(word, ())))}
-    return similarity.share(words, stems | kinds)
+    named = {
+        word
+        for word in words - stems
+        if not stems.isdisjoint(map(tokens.stem, _NAMES.get(word, ())))
+        or any(_is_short_for(word, name) for name in stems)
+    }
+    return similarity.share(words, stems | named)
+
+
+def _is_short_for(word: str, name: str) -> bool:
+    """Whether a stem begins the stem of a known name; longer words that only begin alike are other words."""
+    return len(word) >= MIN_SHORT_NAME and name in _KNOWN_NAMES and name.startswith(word)
 
 
 def _is_question(text: str) -> bool:

@@ -1,6 +1,6 @@
 """Filters the statements that may be shown to a session.
 
-Removes forgotten and replaced statements, those in the session's context and those about another checkout.
+Removes forgotten and replaced statements, those in the session's context, and those about another checkout.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from csmd.recall.visibility import attention, is_injectable, is_of_other_checkou
 from csmd.store import memories, passages, session_context, tombstones, turns
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, tokens
+from csmd.vocabulary import Authority
 
-#: Where a part of a sentence begins.
+#: The start of a part of a sentence.
 _BREAK = re.compile(r"[:;,]\s+|\s[-\u2013\u2014]+\s")
 #: Most parts of a sentence that are compared.
 MAX_BREAKS = 6
@@ -69,8 +70,8 @@ class StatementFilter:
         superseded = {memory.id: memory for memory in stated if memory.superseded_by}
         replaced = supersession.read_replacements(rows, superseded.values())
         withdrawn = supersession.read_given_up(rows, places) if stated else {}
-        kept: list[ScoredStatement] = []
-        originals: dict[int, ScoredStatement] = {}
+        # (the statement to look up among the forgotten ones, the statement to show)
+        allowed: list[tuple[ScoredStatement | None, ScoredStatement]] = []
         for statement in statements:
             passage = statement.passage
             if passage and (passage_id(passage) in self._in_context or passage.turn_seq not in quotable_turns):
@@ -79,24 +80,20 @@ class StatementFilter:
             if passage and not own:
                 own = [memory for memory in by_turn.get(passage.uuid, []) if states_memory(statement.text, memory)]
             if older := [memory for memory in own if memory.gives_way or memory.id in withdrawn]:
-                kept += self._replace_superseded(statement, older, withdrawn)
+                allowed += [(None, successor) for successor in self._find_successors(statement, older, withdrawn)]
                 continue
-            if not own and supersession.find_restated(
-                statement.text, at=statement.at, session=statement.session_id, replaced=replaced
-            ):
+            restated = partial(
+                supersession.find_restated, statement.text, at=statement.at, session=statement.session_id
+            )
+            if not own and restated(replaced=replaced):
                 continue
             candidate = self._quote(statement, own, questions=questions)
             if candidate is not None:
-                originals[len(kept)] = statement
-                kept.append(candidate)
-        forgotten = _find_forgotten(rows, list(originals.values()), self._key)
-        return [
-            statement
-            for index, statement in enumerate(kept)
-            if index not in originals or originals[index].key not in forgotten
-        ]
+                allowed.append((statement, candidate))
+        forgotten = _find_forgotten(rows, [original for original, _ in allowed if original], self._key)
+        return [candidate for original, candidate in allowed if original is None or original.key not in forgotten]
 
-    def _replace_superseded(
+    def _find_successors(
         self, statement: ScoredStatement, older: Sequence[Memory], withdrawn: Mapping[str, Memory]
     ) -> list[ScoredStatement]:
         """Returns the successors of a statement's superseded memories that may be shown."""
@@ -135,7 +132,7 @@ class StatementFilter:
 
 
 def _find_forgotten(rows: Rows, statements: Sequence[ScoredStatement], key: bytes) -> set[tuple[int, str]]:
-    """Returns the keys of the statements that say what was forgotten; looks up only statements with a matching hash."""
+    """Returns the keys of the statements that were forgotten; looks up only statements with a matching hash."""
     if not tombstones.has_kind(rows, "memory"):
         return set()
     context = passages.read_surrounding_text(rows, [statement.passage for statement in statements if statement.passage])
@@ -148,13 +145,11 @@ def _find_forgotten(rows: Rows, statements: Sequence[ScoredStatement], key: byte
     known_hashes = tombstones.match_hashes(rows, itertools.chain.from_iterable(hashes.values()))
     forgotten: set[tuple[int, str]] = set()
     for statement in statements:
+        passage = statement.passage
+        authority: Authority = "user" if passage and passage.kind == "user" else "assistant"
+        project = passage.project_seq if passage else 0
         is_forgotten = partial(
-            tombstones.is_forgotten,
-            rows,
-            authority="user" if statement.passage and statement.passage.kind == "user" else "assistant",
-            project=statement.passage.project_seq if statement.passage else 0,
-            at=statement.at,
-            key=key,
+            tombstones.is_forgotten, rows, authority=authority, project=project, at=statement.at, key=key
         )
         if known_hashes & hashes[statement.key] and any(map(is_forgotten, wordings[statement.key])):
             forgotten.add(statement.key)
@@ -165,22 +160,23 @@ def _find_forgotten(rows: Rows, statements: Sequence[ScoredStatement], key: byte
 def _find_wordings(text: str, before: str = "", after: str = "") -> Mapping[str, bool]:
     """Returns the wordings that a memory of this text may have, each with whether a near match counts.
 
-    These are the chosen statements, each sentence, the part of it after a break ("no, wrong: the port is 8443"), and runs of
-    sentences, which count only word for word. `before` and `after` are the rest of the turn: runs may reach into it.
+    These are the chosen statements, each sentence, its part after a break ("no, wrong: the port is 8443"), and runs of
+    sentences, which match only word for word. `before` and `after` are the rest of the turn, into which runs may extend.
     """
     if before or after:
         others = _find_wordings(before).keys() | _find_wordings(after).keys()
         longer = _find_wordings("\n".join([before, text, after]))
-        return {**{form: nearly for form, nearly in longer.items() if form not in others}, **_find_wordings(text)}
+        return {
+            **{wording: is_near for wording, is_near in longer.items() if wording not in others},
+            **_find_wordings(text),
+        }
     sentences = prose.split_sentences(display.squeeze(text))
-    runs = {
-        " ".join(sentences[start : start + length]): False
-        for length in range(2, MAX_RUN + 1)
-        for start in range(len(sentences) - length + 1)
-    }
-    parts = {
-        sentence[start:]: True
-        for sentence in sentences
-        for start in (0, *(match.end() for match in itertools.islice(_BREAK.finditer(sentence), MAX_BREAKS)))
-    }
-    return {**runs, **dict.fromkeys(chooser.find_wordings(text), True), **parts}
+    wordings: dict[str, bool] = {}
+    for length in range(2, MAX_RUN + 1):
+        starts = range(len(sentences) - length + 1)
+        wordings |= {" ".join(sentences[start : start + length]): False for start in starts}
+    wordings |= dict.fromkeys(chooser.find_wordings(text), True)
+    for sentence in sentences:
+        breaks = itertools.islice(_BREAK.finditer(sentence), MAX_BREAKS)
+        wordings |= {sentence[start:]: True for start in (0, *(match.end() for match in breaks))}
+    return wordings

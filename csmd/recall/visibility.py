@@ -14,11 +14,11 @@ from csmd.store import files, memories, projects, turns
 from csmd.store.sqlite import Rows
 from csmd.vocabulary import OWNER, Attention, Tier
 
-# --- places
+# --- projects
 
 
 def scopes(rows: Rows, path: str, *, start: str = "") -> list[int]:
-    """Returns the row keys visible from a directory: its project, its workspace, the global scope; `start`: its session's."""
+    """Returns the row keys of a directory's project and workspace and the global scope; `start` is its session's start."""
     return project_identity.find_scopes(rows, path, start=start)
 
 
@@ -55,7 +55,7 @@ def is_visible(rows: Rows, project: int, *, asking: str) -> bool:
 
 # --- memories
 
-#: Origins of memories that nobody stated: saved by an assistant on its own, or inferred from several sessions.
+#: Origins of memories that no person stated: saved by an assistant on its own, or inferred from several sessions.
 UNSTATED = frozenset({"model_saved", "inferred"})
 
 
@@ -70,7 +70,7 @@ def attention(rows: Rows, places: Sequence[int]) -> Callable[[Memory], Attention
 def is_injectable(memory: Memory) -> bool:
     """Whether a memory may be shown unasked: not superseded, refuted or judged worthless, and from a trusted speaker.
 
-    An UNSTATED memory waits until the user stated, pinned or reviewed it (design section 2).
+    An UNSTATED memory is shown only after the user stated, pinned or reviewed it.
     """
     is_trusted = memory.authority != "external" or bool(memory.author)
     is_current = not (memory.gives_way or memory.is_refuted) and (memory.pinned or memory.tell != "never")
@@ -93,18 +93,19 @@ def is_quote_of_other_checkout(rows: Rows, text: str, turn_seq: int, *, asking: 
 
 
 def _is_said_of_other_checkout(rows: Rows, text: str, directory: Callable[[Rows], str], asking: str) -> bool:
-    named = scope.named_checkout(text)
-    said_in = directory(rows) if named else ""
-    if not said_in:
+    checkout_name = scope.named_checkout(text)
+    source_directory = directory(rows) if checkout_name else ""
+    if not source_directory:
         return False
-    there = project_identity.find_checkout(said_in, disk=files)
-    if named.startswith("../"):
-        there = project_identity.find_checkout(posixpath.normpath(posixpath.join(there, named)), disk=files)
-    return not asking or project_identity.find_checkout(asking, disk=files) != there
+    checkout = project_identity.find_checkout(source_directory, disk=files)
+    if checkout_name.startswith("../"):
+        path = posixpath.normpath(posixpath.join(checkout, checkout_name))
+        checkout = project_identity.find_checkout(path, disk=files)
+    return not asking or project_identity.find_checkout(asking, disk=files) != checkout
 
 
-#: When a memory of a tier is shown for a prompt that it matches (evidence.py decides for a start). "near": only in its session
-#: and the next one. Its lifetime is stored, in active days (memory/confidence.py).
+#: When a memory of a tier is shown for a matching prompt (evidence.py decides at a start). "near": only in its session and
+#: the next one. Its lifetime is stored in active days (memory/confidence.py).
 ON_MATCH: dict[Tier, Literal["always", "near", "never"]] = {
     "session": "near",
     "daily": "always",

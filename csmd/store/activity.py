@@ -16,7 +16,8 @@ COUNT_QUERIES: Sequence[tuple[str, str]] = (
     ("hook_only", "select count(*) from turns where source = 'hook' and provisional = 0"),
     ("events", "select count(*) from events"),
     ("statements", "select count(*) from statements"),
-    ("memories", "select count(*) from memories"),
+    ("memories", "select count(*) from memories where superseded_by = ''"),
+    ("superseded", "select count(*) from memories where superseded_by <> ''"),
     ("vectors", "select count(*) from vectors"),
     ("injections", "select count(*) from injections"),
 )
@@ -54,8 +55,11 @@ def read_tallies(rows: Rows) -> dict[str, int]:
 
 
 def count_by_gate_and_tier(rows: Rows) -> list[tuple[str, str, int]]:
-    """Returns (gate, tier, memories) of each pair that has some."""
-    return rows.all("select gate, tier, count(*) from memories group by gate, tier order by gate, tier")
+    """Returns (gate, tier, memories) of each pair that has some; superseded ones are not counted."""
+    current = (
+        "select gate, tier, count(*) from memories where superseded_by = '' group by gate, tier order by gate, tier"
+    )
+    return rows.all(current)
 
 
 def list_last_event_times(rows: Rows) -> dict[str, str]:
@@ -84,9 +88,10 @@ def find_last_read_time(rows: Rows) -> str:
 
 
 def project_counts(rows: Rows) -> list[tuple[int, str, str, int, int, str]]:
-    """Returns (seq, root, name, sessions, memories, last activity) of every project, the latest first."""
+    """Returns (seq, root, name, sessions, current memories, last activity) of every project, the latest first."""
     sql = """select p.seq, p.root, p.name, (select count(*) from sessions s where s.project_seq = p.seq
-        and s.parent = ''), (select count(*) from memories m where m.project_seq = p.seq), coalesce((select
+        and s.parent = ''), (select count(*) from memories m where m.project_seq = p.seq
+        and m.superseded_by = ''), coalesce((select
         max(s.last_at) from sessions s where s.project_seq = p.seq), '') as last_at from projects p
         where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 order by last_at desc, p.seq"""
     return rows.all(sql)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from csmd.knowledge import Candidate, Evidence
 from csmd.store.row_values import as_value, column_values, columns
-from csmd.store.sqlite import Rows, in_keys
+from csmd.store.sqlite import Rows, in_keys, make_id
 from csmd.vocabulary import CandidateKind, CandidateStatus
 
 #: The source of candidates from edited pages: removed lines, and wordings that an assistant wrote.
@@ -22,7 +21,7 @@ _SAME = "project_seq = :project_seq and kind = :kind and fingerprint = :fingerpr
 
 def make_candidate_id(kind: CandidateKind, project: int, fingerprint: str, created_at: str) -> str:
     """Returns a candidate's id: `c` and ten hex digits."""
-    return "c" + hashlib.sha256(f"{kind}:{project}:{fingerprint}:{created_at}".encode()).hexdigest()[:10]
+    return make_id("c", kind, project, fingerprint, created_at)
 
 
 def put_candidate(rows: Rows, candidate: Candidate) -> str:
@@ -50,7 +49,7 @@ def _insert(rows: Rows, candidate: Candidate) -> tuple[int, str]:
     while rows.has("candidates", id=candidate_id):
         moment = f"{candidate.created_at} {number}"
         candidate_id = make_candidate_id(candidate.kind, candidate.project_seq, candidate.fingerprint, moment)
-        number = number + 1
+        number += 1
     values = column_values(candidate, "id", "evidence", "version", "seq")
     return rows.insert_keyed("candidates", id=candidate_id, **values), candidate_id
 

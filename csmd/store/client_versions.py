@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from csmd.store.sqlite import Rows
 
 MAX_VERSIONS = 40
-
-
 MAX_DIRECTORIES = 8
 
 
 def record_versions(rows: Rows, latest: Mapping[str, str]) -> None:
-    """Records the time of each version's latest line."""
+    """Records the time of the latest line that each version wrote."""
     conflict = """on conflict (version) do update set last_at = case when clients.last_at < excluded.last_at
         then excluded.last_at else clients.last_at end"""
     for version, at in latest.items():

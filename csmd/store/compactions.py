@@ -195,7 +195,7 @@ def sum_outcomes(rows: Rows, *, projects: Sequence[int] | None, session: str = "
 
 
 def compute_average_reduction(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> float:
-    """Returns the average reduction of a compressed turn's tokens in percent."""
+    """Returns by how many percent compression reduces a turn's tokens on average."""
     sql = f"""select avg((c.tokens_before - c.tokens_after) * 100.0 / c.tokens_before) {_JOINED}
         where c.outcome = 'compressed' and {in_keys("t.project_seq", projects)} and {_OF_SESSION}"""
     share = rows.value(sql, session=session)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
 from csmd.store import cursors
 from csmd.store.row_values import columns
-from csmd.store.sqlite import Rows, in_keys
+from csmd.store.sqlite import Rows, in_keys, make_id
 
 #: undoing: its rows are restored, its files not yet.
 State = Literal["running", "done", "failed", "cancelled", "undoing", "undone"]
@@ -45,7 +44,7 @@ _COLUMNS = columns(Dream, "k")
 def begin(rows: Rows, *, why: str, sessions: int, now: str) -> Dream:
     """Records the beginning of a dream."""
     number = rows.number("select coalesce(max(seq), 0) from dreams") + 1
-    dream_id = "d" + hashlib.sha256(f"{number}:{why}:{now}".encode()).hexdigest()[:10]
+    dream_id = make_id("d", number, why, now)
     seq = rows.insert_keyed("dreams", id=dream_id, why=why, state="running", begun_at=now, sessions=sessions)
     return Dream(seq=seq, id=dream_id, why=why, state="running", begun_at=now, sessions=sessions)
 

@@ -76,9 +76,9 @@ NO_TRACES = Traces()
 
 
 class _Source(NamedTuple):
-    """A table in which a memory may appear: how many of its rows a step reads, and the Places it finds.
+    """A table in which a memory may appear: how many of its rows a step reads, and the field of Traces it fills.
 
-    The statement returns (place) or (session, text) of the rows between two keys that contain `:word`: the memory's id
+    The statement returns (row key) or (session, text) of the rows between two keys that contain `:word`: the memory's id
     (`by_id`), or one of its words (`by_words`).
     """
 

@@ -21,7 +21,7 @@ MAX_ROWS = 20_000
 FEW_ROWS = 2_000
 #: Pages that one write merges.
 MERGE_PAGES = 32
-#: How many parts of one size are merged: the fewest that SQLite takes.
+#: Parts of one size that are merged: the fewest that SQLite takes.
 MIN_MERGE_PARTS = 2
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from csmd.store.row_values import columns
-from csmd.store.sqlite import Rows, in_keys, starts_with
+from csmd.store.sqlite import Rows, in_keys, make_id
 
 
 class Goal(NamedTuple):
@@ -26,14 +25,16 @@ class Goal(NamedTuple):
 _COLUMNS = columns(Goal, "g")
 
 
-def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority: str, now: str) -> tuple[str, bool]:
-    """Adds a goal and returns (id, whether it is new or reopened).
+def _make_id(text: str, *, project: int, session_id: str) -> str:
+    return make_id("g", project, session_id, " ".join(text.casefold().split()))
+
+
+def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority: str, now: str) -> str:
+    """Adds a goal and returns its id.
 
     A goal with the same words is reopened; it becomes the user's if the user states it.
     """
-    words = " ".join(text.casefold().split())
-    goal_id = "g" + hashlib.sha256(f"{project}:{session_id}:{words}".encode()).hexdigest()[:10]
-    done_at = rows.find("goals", "done_at", id=goal_id)
+    goal_id = _make_id(text, project=project, session_id=session_id)
     goal = {"id": goal_id, "project_seq": project, "session_id": session_id, "text": text, "authority": authority}
     rows.insert(
         "goals",
@@ -42,7 +43,7 @@ def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority:
         created_at=now,
         **goal,
     )
-    return goal_id, done_at != ""
+    return goal_id
 
 
 def _read_where(rows: Rows, condition: str, **values: Any) -> list[Goal]:
@@ -63,9 +64,15 @@ def list_goals(rows: Rows, *, projects: Sequence[int] | None, with_done: bool) -
     return _read_where(rows, f"{condition} order by g.created_at desc, g.seq desc", with_done=int(with_done))
 
 
-def find_goals(rows: Rows, prefix: str) -> list[Goal]:
-    """Returns up to five goals whose id begins with `prefix`."""
-    return _read_where(rows, f"{starts_with('g.id')} order by g.id limit 5", prefix=prefix)
+def find_goal(rows: Rows, text: str, *, project: int, session_id: str) -> Goal | None:
+    """Returns the goal of a project or a session with these words, open or done, or None."""
+    goal_id = _make_id(text, project=project, session_id=session_id)
+    return next(iter(_read_where(rows, "g.id = :id", id=goal_id)), None)
+
+
+def read_goal(rows: Rows, goal_id: str) -> Goal:
+    """Returns the goal with an id."""
+    return _read_where(rows, "g.id = :id", id=goal_id)[0]
 
 
 def finish_goal(rows: Rows, goal_id: str, *, now: str) -> bool:

@@ -1,12 +1,11 @@
 """The journal: what a person's answer or a dream's action changed, as change sets that can be undone.
 
-A change set holds a snapshot of each memory and candidate before and after the act, and the text of each file that it
+A change set holds a snapshot of each memory, candidate and goal before and after the act, and the text of each file that it
 wrote. `csmd.memory.undo` restores the rows of one, `csmd.dream.dream_undo` the files.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,16 +18,18 @@ from csmd.store import memory_snapshots, tombstones
 from csmd.store.belief_changes import DREAM
 from csmd.store.memory_snapshots import Snapshot
 from csmd.store.row_values import columns
-from csmd.store.sqlite import Rows, in_keys
+from csmd.store.sqlite import Rows, in_keys, make_id
 from csmd.store.tombstones import ROWS_PER_PASS
 
-#: Who gave an answer.
+#: The giver of an answer.
 PERSON = "person"
 #: The kind of a change set that wrote a file.
 FILE_KIND = "page"
 #: The answer that closes an open matter.
 DONE = "done"
-#: What a person did that cannot be undone.
+#: The declaration of a goal.
+GOAL = "goal"
+#: The act of a person that cannot be undone.
 FORGET = "forget"
 _UNDONE = "and c.undone_at <> '' and f.kept = ''"
 #: A string of JSON.
@@ -38,7 +39,7 @@ _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 class ChangeSet(NamedTuple):
     """One act of a person, an assistant, a rule or a dream; `id`, `item` and `made` are "" for a dream's.
 
-    `kind` is the answer or the action, `item` the memory, candidate or matter that the answer is about, `made` the
+    `kind` is the answer or the action, `item` the memory, candidate, goal or matter that the answer is about, `made` the
     resulting memory. `evidence` are ids and uuids that the reason rests on. A purge leaves a set without rows and files.
     """
 
@@ -57,7 +58,7 @@ class ChangeSet(NamedTuple):
 
 
 class ChangedRow(NamedTuple):
-    """A memory or candidate before and after an act.
+    """A memory, candidate or goal before and after an act.
 
     `kept`: why it was not restored, or "".
     """
@@ -78,6 +79,8 @@ class ChangedFile(NamedTuple):
     kept: str = ""
 
 
+#: The tables whose changed rows a change set records.
+_JOURNALED = ("memories", "candidates", "goals")
 _COLUMNS = columns(ChangeSet, "c", id="coalesce(c.id, '')", by="c.by_whom")
 
 
@@ -93,7 +96,7 @@ def record_answer(
     """
     result_id, changed = _carry_out(rows, act, ())
     number = rows.number("select coalesce(max(seq), 0) from change_sets") + 1
-    answer_id = "a" + hashlib.sha256(f"{number}:{item or result_id}:{kind}:{now}".encode()).hexdigest()[:10]
+    answer_id = make_id("a", number, item or result_id, kind, now)
     seq = rows.insert_keyed(
         "change_sets",
         id=answer_id,
@@ -122,8 +125,8 @@ def record_action(
 ) -> bool:
     """Carries out an action of a dream and records all that it changed; returns False if that is nothing.
 
-    `items` are the memories whose annotations it may change: changed rows of memories and candidates are noticed
-    anyway.
+    `items` are the memories whose annotations it may change: changed rows of memories, candidates and goals
+    are noticed anyway.
     """
     _, changed = _carry_out(rows, act, items)
     if changed:
@@ -184,16 +187,16 @@ def _watch(rows: Rows) -> Iterator[Mapping[str, set[int]]]:
 
 
 def _find_touched(rows: Rows, touched: Mapping[str, set[int]]) -> tuple[set[str], bool]:
-    """Returns the ids of existing memories and candidates whose rows, or whose audit, were touched.
+    """Returns the ids of existing memories, candidates and goals whose rows, or whose audit, were touched.
 
     The second value says whether a touched one does not exist.
     """
     items = [
         item
-        for table in ("memories", "candidates")
+        for table in _JOURNALED
         for item in rows.column(f"select id from {table} where {in_keys('seq', touched.get(table, ()))}")  # noqa: S608
     ]
-    has_deleted = len(items) < sum(len(touched.get(table, ())) for table in ("memories", "candidates"))
+    has_deleted = len(items) < sum(len(touched.get(table, ())) for table in _JOURNALED)
     audited = f"select memory_id from belief_changes where {in_keys('seq', touched.get('belief_changes', ()))}"  # noqa: S608
     return {*items, *rows.column(audited)}, has_deleted
 
@@ -262,7 +265,7 @@ def count_actions(rows: Rows, dream: int) -> dict[str, int]:
 
 
 def changed_rows(rows: Rows, set_seq: int) -> list[ChangedRow]:
-    """Returns the memories and candidates that a change set changed."""
+    """Returns the memories, candidates and goals that a change set changed."""
     sql = """select seq, item, kept, text, state, more, text_after, state_after, more_after
         from changed_rows where set_seq = :seq order by seq"""
     changed = []

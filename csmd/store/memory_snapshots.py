@@ -1,4 +1,4 @@
-"""Snapshots of memories and candidates with their related rows: take, compare and restore them."""
+"""Snapshots of memories and candidates with their related rows, and of goals: take, compare and restore them."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ ANNOTATIONS = {
     "judgements": ("uuid", "tell", "at"),
     "stands": ("uuid", "session_seq", "turns", "at"),
 }
+#: The columns of a goal in a snapshot: those that an act may change, and the time, which shows that it existed.
+GOAL_COLUMNS = ("authority", "created_at", "done_at")
 #: The fields of a candidate that hold words.
 _CANDIDATE_WORDS = ("reason", "fingerprint")
 _COLUMN_NAMES = ", ".join(COLUMNS)
@@ -39,7 +41,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Snapshot(NamedTuple):
-    """A memory or candidate at one moment; `state` is empty if it did not exist.
+    """A memory, candidate or goal at one moment; `state` is empty if it did not exist.
 
     `details` holds text besides `text`: a memory's change history and annotations, or a candidate's reason. `state` holds
     the rest. Both are JSON objects.
@@ -56,11 +58,21 @@ class Snapshot(NamedTuple):
         return self.item.startswith("c")
 
     @property
+    def is_goal(self) -> bool:
+        """Whether the snapshot is of a goal."""
+        return self.item.startswith("g")
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether the snapshot is of a memory."""
+        return not (self.is_candidate or self.is_goal)
+
+    @property
     def content(self) -> dict[str, Any]:
         """The item's own fields by name, without links and receipts; {} if it did not exist."""
         if not self.state:
             return {}
-        if self.is_candidate:
+        if not self.is_memory:
             return {**self.state, **self.details, "text": self.text}
         state = self.state
         return {**state["columns"], "text": self.text, "twin": state["twin"], "sources": state["sources"]}
@@ -87,7 +99,7 @@ class MemoryContent(NamedTuple):
 
 
 def take_snapshots(rows: Rows, ids: Iterable[str]) -> list[Snapshot]:
-    """Returns the present snapshots of memories and candidates, each once."""
+    """Returns the present snapshots of memories, candidates and goals, each once."""
     return [_take_snapshot(rows, item) for item in dict.fromkeys(ids) if item]
 
 
@@ -99,6 +111,9 @@ def _take_snapshot(rows: Rows, item: str) -> Snapshot:
         values = _as_json(asdict(candidate))
         details = {name: values.pop(name) for name in _CANDIDATE_WORDS}
         return Snapshot(item, values.pop("text"), values, details)
+    if item.startswith("g"):
+        goal = rows.first("select text, authority, created_at, done_at from goals where id = :id", id=item)
+        return Snapshot(item, goal[0], dict(zip(GOAL_COLUMNS, goal[1:], strict=True))) if goal else Snapshot(item)
     memory = read_memory(rows, item)
     if memory is None:
         return Snapshot(item)
@@ -160,7 +175,7 @@ def _comparable(snapshot: Snapshot) -> tuple[Any, ...]:
 def rebuild_snapshot(rows: Rows, before: Snapshot, version: int) -> Snapshot:
     """Rebuilds the snapshot after an answer of which only the version was stored; version 0: the memory was removed."""
     current = _take_snapshot(rows, before.item)
-    if before.is_candidate or not current.state:
+    if not before.is_memory or not current.state:
         return before if version else current
     if not version:
         return Snapshot(before.item)
@@ -181,11 +196,11 @@ def to_candidate(snapshot: Snapshot) -> Candidate:
 
 
 def restore(rows: Rows, snapshots: Sequence[tuple[Snapshot, Snapshot]], *, at: str) -> None:
-    """Makes memories and candidates what they were before an act, given as (before it, after it).
+    """Makes memories, candidates and goals what they were before an act, given as (before it, after it).
 
     What the act left alone stays as it is now. What the act added to the audit is marked as undone.
     """
-    of_memories = [(before, after) for before, after in snapshots if not before.is_candidate]
+    of_memories = [(before, after) for before, after in snapshots if before.is_memory]
     # All rows are recreated before any is linked with another, and before the rows that the act created are deleted.
     restored = [(before, after, _restore_row(rows, before, after)) for before, after in of_memories if before.state]
     for before, after, existed in restored:
@@ -196,6 +211,8 @@ def restore(rows: Rows, snapshots: Sequence[tuple[Snapshot, Snapshot]], *, at: s
     for before, _ in snapshots:
         if before.is_candidate:
             _restore_candidate(rows, before)
+        elif before.is_goal:
+            _restore_goal(rows, before)
 
 
 def _restore_row(rows: Rows, before: Snapshot, after: Snapshot) -> bool:
@@ -318,3 +335,12 @@ def _restore_candidate(rows: Rows, before: Snapshot) -> None:
     else:
         candidates.update_stored(rows, stored, candidate)
     rows.run("update candidates set version = :version where id = :id", version=candidate.version, id=candidate.id)
+
+
+def _restore_goal(rows: Rows, before: Snapshot) -> None:
+    """Gives a goal its columns back, or deletes it if it did not exist."""
+    if not before.state:
+        rows.delete("goals", id=before.item)
+        return
+    for seq in rows.column("select seq from goals where id = :id", id=before.item):
+        rows.update("goals", seq, text=before.text, **before.state)

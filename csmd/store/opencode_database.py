@@ -19,7 +19,7 @@ from csmd.store.files import open_regular
 from csmd.store.import_files import SQLITE_MAGIC
 from csmd.store.sqlite import Rows, close_quietly, connect
 
-#: How many of the latest messages show which sessions changed just now.
+#: Latest messages that show which sessions changed just now.
 LATEST_MESSAGES = 200
 #: A valid time, in milliseconds since 1970; another value is a damaged row.
 _HAS_VALID_TIME = "typeof(time_created) = 'integer' and time_created between 1 and 253402300799000"
@@ -28,7 +28,7 @@ IDENTIFYING_CHARACTERS = 1000
 MAX_IDENTIFYING_BYTES = 32 * 1024 * 1024
 #: Hexadecimal digits of their hash: few messages share a time, and a longer hash could prove a guessed secret.
 IDENTIFYING_DIGITS = 4
-#: How many parents are followed to the session that a person began.
+#: Parents that are followed to the session that a person began.
 MAX_PARENTS = 20
 #: Returns (whether a part is used, damaged or long, "" for none of them; what of it is read).
 _PART = """

@@ -11,8 +11,6 @@ from csmd.store.sqlite import Rows, in_keys
 
 #: The stage whose cursors record how far a project's packets were scanned.
 SCAN_STAGE = "scan"
-
-
 #: Characters of a turn that are read.
 MAX_CHARACTERS = 4_000
 #: An unknown figure.

@@ -266,6 +266,6 @@ def find_index_problems(rows: Rows) -> list[str]:
         "passages_fts: its rows without a passage: {}": rows.value(
             "select count(*) from passages_fts_docsize d where not exists (select 1 from passages p where p.seq = d.id)"
         ),
-        "passages: turns without one: {}": sum(bool(prose.find_passages(text, most=1)) for text in without),
+        "passages: turns without one: {}": sum(bool(prose.find_passages(text, limit=1)) for text in without),
     }
     return [text.format(count) for text, count in counts.items() if count]

@@ -7,8 +7,6 @@ from csmd.store import turns
 from csmd.store.sqlite import Rows
 
 PROBE_HOST = "probe"
-
-
 #: The scope "everywhere": a probe belongs to no project and creates none.
 NO_PROJECT = 0
 

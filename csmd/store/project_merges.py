@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from csmd.conversation import Project
 from csmd.knowledge import Memory, Provenance
 from csmd.store import candidates, digests, goals, memories, packet_rows, projects, topics, vectors
-from csmd.store.sqlite import Rows, in_keys
+from csmd.store.sqlite import Rows, in_keys, make_id
 from csmd.vocabulary import AUTHORITY_RANK, NEVER
 
 
@@ -217,8 +216,8 @@ def _list_sources_in(rows: Rows, memory: Memory, project: int) -> tuple[Provenan
 
 def _leave_copy(rows: Rows, memory: Memory, project: int, sources: tuple[Provenance, ...]) -> None:
     """Leaves a copy of a moving memory where it was said again; the copy gets those sources."""
-    digest = hashlib.sha256(f"{memory.id}:{project}:{sources[0].uuid}".encode()).hexdigest()[:10]
-    copy = replace(memory, id=f"m{digest}", provenance=(replace(sources[0], role="states"), *sources[1:]))
+    copy_id = make_id("m", memory.id, project, sources[0].uuid)
+    copy = replace(memory, id=copy_id, provenance=(replace(sources[0], role="states"), *sources[1:]))
     memories.insert(rows, copy, text_hash=_hash(rows, memory.seq))
     for source in sources:
         rows.delete("provenance", memory_seq=memory.seq, uuid=source.uuid)

@@ -12,20 +12,12 @@ from csmd.vocabulary import TurnKind
 
 #: Prefix of an event's id in the uuid of the turn it reported.
 HOOK_UUID = "hook:"
-
-
 #: Event -> kinds of its turn in a transcript: a prompt that no person wrote is a notification there.
 _KINDS: dict[str, tuple[TurnKind, ...]] = {"prompt": turns.SUBMITTED_KINDS}
-
-
 #: The position at which reading waiting turns begins.
 START = ("", 0)
-
-
 #: Latest turns of the assistant in which a message of several lines is searched.
 LATEST_TURNS = 300
-
-
 _ANSWER_KINDS: tuple[TurnKind, ...] = ("assistant", "notification")
 
 

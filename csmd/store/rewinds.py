@@ -3,7 +3,7 @@
 A transcript keeps them as a branch that ends. Other things branch, too (parallel tool calls, sub-agents, a compaction,
 a session that continues in another file), so a branch has ended only if a later prompt of the same session continues
 from the same line as the earlier prompt, or from one before it. If the user continues from such a branch after all (two
-terminals in one session, a rewind taken back), the turns on the way to it are restored.
+terminals in one session, a rewind undone), the turns on the way to it are restored.
 """
 
 from __future__ import annotations

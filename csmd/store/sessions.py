@@ -1,4 +1,4 @@
-"""Stored sessions: listed, found, described, and withdrawn."""
+"""Stored sessions: lists, finds, describes and withdraws them."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ vectors.py and the migrations.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import threading
 import time
@@ -25,6 +26,10 @@ from csmd.store.row_values import row_reader
 from csmd.text import prose, search_terms
 
 BUSY_TIMEOUT_MS = 5000
+#: Hexadecimal digits of a record's id.
+ID_DIGITS = 10
+#: Records that are read for the typed beginning of an id: enough to show that it is ambiguous.
+MAX_PREFIX_MATCHES = 10
 #: An interrupt between two statements stops neither, so after a deadline it is repeated at this interval.
 INTERRUPT_RETRY_S = 0.01
 #: A trigger asks twice for the passages of a turn; the answer is cached up to this length.
@@ -389,15 +394,20 @@ def _insert_sql(table: str, conflict: str, names: tuple[str, ...]) -> str:
     return f"insert into {table} ({', '.join(names)}) values ({marks}) {conflict}"  # noqa: S608
 
 
+def make_id(letter: str, *parts: object) -> str:
+    """Returns the id of a record: a letter for its kind and ten hex digits of the hash of its parts."""
+    return letter + hashlib.sha256(":".join(map(str, parts)).encode()).hexdigest()[:ID_DIGITS]
+
+
 def starts_with(column: str) -> str:
     """Returns the SQL condition that a column of ids begins with `:prefix`, in a form that uses an index."""
     return f"{column} >= :prefix and {column} < :prefix || '~'"
 
 
 def ids_like(rows: Rows, table: str, prefix: str) -> list[str]:
-    """Returns the ids of a table that begin with `prefix`, at most ten; none for ""."""
-    sql = f"select id from {table} where substr(id, 1, :size) = :prefix order by id limit 10"  # noqa: S608
-    return rows.column(sql, size=len(prefix), prefix=prefix) if prefix else []
+    """Returns the ids of a table that begin with `prefix`, at most MAX_PREFIX_MATCHES; none for ""."""
+    sql = f"select id from {table} where substr(id, 1, :size) = :prefix order by id limit :limit"  # noqa: S608
+    return rows.column(sql, size=len(prefix), prefix=prefix, limit=MAX_PREFIX_MATCHES) if prefix else []
 
 
 def count_live_bytes(rows: Rows) -> int:

@@ -1,7 +1,7 @@
 """The sessions in the file of each day.
 
 A session is in the file of each day on which it ended, with the digest that it had when the file was written. When a
-session is taken back (a purge, a tampered transcript), its rows are marked, and the files are rewritten to match.
+session is withdrawn (a purge, a tampered transcript), its rows are marked, and the files are rewritten to match.
 """
 
 from __future__ import annotations

@@ -17,8 +17,6 @@ from csmd.text import tokens
 #: The key in `meta` of the hash of the rules by which everything was searched.
 RULES_KEY = "secret_rules"
 FINDINGS_KEY = "secrets_found"
-
-
 #: A kind found in less than one turn of so many is rare: hardly any of it can be a false positive.
 RARE_ONE_IN = 1000
 _MARK = re.compile(r"\[redacted:([a-z-]+)\]")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from csmd.store.row_values import as_value
 from csmd.store.sqlite import Rows, in_keys
 
-#: Who tagged a memory.
+#: Values of `by_whom`: who tagged a memory.
 RULE = "rule"
 PERSON = "person"
 ASSISTANT = "assistant"

@@ -31,9 +31,9 @@ from csmd.vocabulary import SEARCHABLE, TOOL_KINDS, TurnKind
 TOOL_ROOM_TENTHS = 9
 #: Unlimited room.
 UNLIMITED_BYTES = 2**62
-#: What replaces a text for which there was no room; the turn keeps its hash.
+#: Replaces a text for which the session had no room; the turn keeps its hash.
 NOT_KEPT = "[not kept: this session is beyond {room} MB; the transcript has it]"
-#: What replaces a text that was dropped for its age names the text so.
+#: The name of a text in the placeholder of one that was dropped for its age.
 CONVERSATION_NAME = "conversation"
 _NOT_KEPT = re.compile(
     re.escape(NOT_KEPT).replace(re.escape("{room}"), "[0-9.e+-]{1,20}")
@@ -273,7 +273,7 @@ def _find_reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) ->
 
 
 def _replace_provisional(rows: Rows, seq: int, turn: Turn, *, project: int, directory: int) -> None:
-    """Turns a hook's turn into the transcript's, and gives what was made of it to the transcript's project."""
+    """Replaces a hook's turn by the transcript's, and moves what was made of it to the transcript's project."""
     stored_project, kind = rows.all("select project_seq, kind from turns where seq = :seq", seq=seq)[0]
     is_moved = stored_project != project
     rows.update(

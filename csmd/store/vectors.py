@@ -30,8 +30,6 @@ _WORDS = {
     "memory": "p.text from memories p",
     "passage": f"{PASSAGE_TEXT} from passages p join turns t on t.seq = p.turn_seq",
 }
-
-
 # --- the tables of one model
 
 

@@ -177,12 +177,13 @@ class ProjectSummary:
 
 
 def list_projects(rows: Rows) -> list[ProjectSummary]:
-    """Returns every project, the one with the latest turn first."""
+    """Returns every project, the one with the latest turn first; superseded memories are not counted."""
     paths = rows.grouped("select project_seq, path, why from aliases order by created_at, path")
     merged = rows.grouped("select merged_into, root from projects where merged_into > 0 order by root")
     sql = """select p.seq, substr(p.key, 1, :length), p.name, p.root, p.kind, p.remote, coalesce(w.name, ''),
         coalesce(o.name, ''), (select count(*) from sessions s where s.project_seq = p.seq and s.parent = ''),
-        coalesce(t.turns, 0), (select count(*) from memories m where m.project_seq = p.seq), coalesce(t.last_at, '')
+        coalesce(t.turns, 0), (select count(*) from memories m where m.project_seq = p.seq
+        and m.superseded_by = ''), coalesce(t.last_at, '')
         from projects p left join projects w on w.seq = p.workspace_seq and w.seq > 0
         left join projects o on o.seq = p.part_of and o.seq > 0 left join (select project_seq,
         count(*) as turns, max(at) as last_at from turns group by project_seq) t on t.project_seq = p.seq
@@ -199,7 +200,7 @@ def list_projects(rows: Rows) -> list[ProjectSummary]:
 
 
 def list_workspaces(rows: Rows) -> list[tuple[str, int, int]]:
-    """Returns (name, projects, memories that apply everywhere in it) of every workspace, by name."""
+    """Returns (name, projects, current memories that apply everywhere in it) of every workspace, by name."""
     sql = """select w.name, (select count(*) from projects p where p.workspace_seq = w.seq), (select count(*)
         from memories m where m.project_seq = w.seq) from projects w
         where w.kind = 'workspace' and not (exists (select 1 from projects p where p.lens_seq = w.seq)

@@ -1,4 +1,4 @@
-"""Times and lengths of time in words: `3 d ago`, `3 d 4 h`, a date; pure."""
+"""Formats times and durations: `3 d ago`, `3 d 4 h`, a date; pure."""
 
 from __future__ import annotations
 
@@ -6,37 +6,40 @@ import math
 from datetime import datetime, timedelta
 
 DAY_S = 86_400
-#: Longest age that is shown as such; an older time is shown as a date.
+#: Longest age that is shown; an older time is shown as a date.
 MAX_AGO_S = 60 * DAY_S
+#: A time that is this far in the future comes from a clock that is fast; a later one is shown as a date.
+MAX_CLOCK_LEAD_S = 60
 _UNIT_SECONDS = (("d", DAY_S), ("h", 3_600), ("min", 60), ("s", 1))
 #: Fewest days that are shown in days; fewer are shown in hours.
 MIN_DAYS_SHOWN = 3
 
 
 def age(seconds: float) -> str:
-    """A length of time in its two greatest units: `3 d 4 h`."""
+    """Formats a duration in its two greatest units: `3 d 4 h`."""
     parts = []
-    for name, length in _UNIT_SECONDS:
-        number, seconds = divmod(seconds, length)
-        parts += [f"{int(number)} {name}"] if number else []
+    for unit, size in _UNIT_SECONDS:
+        number, seconds = divmod(seconds, size)
+        if number:
+            parts.append(f"{int(number)} {unit}")
     return " ".join(parts[:2]) or "0 s"
 
 
 def ago(stamp: str, now: str) -> str:
-    """The age of a stored time at `now`, in its greatest unit; its date if it is long ago or in the future."""
+    """Formats the age of a stored time at `now` in its greatest unit; returns the date of a distant or future time."""
     if not stamp or stamp.startswith("1970"):
         return "never"
-    past = seconds_between(stamp, now)
-    if math.isinf(past):
+    seconds = seconds_between(stamp, now)
+    if math.isinf(seconds):
         return when(stamp)
-    if past < -60 or past > MAX_AGO_S:  # another clock was ahead, or it is long past
+    if not -MAX_CLOCK_LEAD_S <= seconds <= MAX_AGO_S:
         return when(stamp)[:10]
-    unit, length = next(((unit, length) for unit, length in _UNIT_SECONDS if past >= length), ("s", 1))
-    return f"{max(0, int(past / length))} {unit} ago"
+    unit, size = next((row for row in _UNIT_SECONDS if seconds >= row[1]), ("s", 1))
+    return f"{max(0, int(seconds / size))} {unit} ago"
 
 
 def seconds_between(stamp: str, now: str) -> float:
-    """The seconds from one stored time to another; infinity if either is not a time."""
+    """Returns the seconds from one stored time to another; infinity if either is not a time."""
     try:
         return (datetime.fromisoformat(now) - datetime.fromisoformat(stamp)).total_seconds()
     except (ValueError, TypeError, OverflowError):
@@ -44,7 +47,7 @@ def seconds_between(stamp: str, now: str) -> float:
 
 
 def when(stamp: str) -> str:
-    """A stored time as the local date and minute; a time out of the calendar's range as it is stored."""
+    """Formats a stored time as the local date and minute; one beyond the calendar's range as stored."""
     if not stamp or stamp.startswith("1970"):
         return "never"
     try:
@@ -54,7 +57,7 @@ def when(stamp: str) -> str:
 
 
 def clock(stamp: str, *, today: str = "") -> str:
-    """The local time of day of a stored time, or its date if that is not `today`; both take 8 columns."""
+    """Formats the local time of day of a stored time, or its date if that is not `today`; both take 8 columns."""
     try:
         moment = datetime.fromisoformat(stamp).astimezone()
     except (OverflowError, ValueError):
@@ -62,9 +65,9 @@ def clock(stamp: str, *, today: str = "") -> str:
     return moment.strftime("%H:%M:%S" if not today or moment.date().isoformat() == today else "%y-%m-%d")
 
 
-def format_span(length: timedelta, *, rounds_up: bool = False) -> str:
-    """A length of time in its greatest unit, in days from the third on: `19 h`; rounded down, or `up`."""
-    seconds = max(length.total_seconds(), 0.0)
-    leasts = {"d": MIN_DAYS_SHOWN, "h": 1, "min": 0}
-    unit, size = next((unit, size) for unit, size in _UNIT_SECONDS if seconds >= size * leasts[unit])
+def format_span(duration: timedelta, *, rounds_up: bool = False) -> str:
+    """Formats a duration in its greatest unit, in days from MIN_DAYS_SHOWN on: `19 h`; rounded down or up."""
+    seconds = max(duration.total_seconds(), 0.0)
+    minimums = {"d": MIN_DAYS_SHOWN, "h": 1, "min": 0}
+    unit, size = next((unit, size) for unit, size in _UNIT_SECONDS if seconds >= size * minimums[unit])
     return f"{math.ceil(seconds / size) if rounds_up else int(seconds / size)} {unit}"

@@ -203,14 +203,13 @@ def _find_gone(phrase: PhraseMatch) -> Iterator[frozenset[str]]:
 
 def _find_changes(phrase: PhraseMatch, unused: frozenset[str]) -> Iterator[Change]:
     """Yields the change of a phrase; its NUMBER has to contain a number, its NAME has to be a name."""
-    thing, number, name = (phrase.gaps.get(hole, ()) for hole in ("THING", "NUMBER", "NAME"))
+    thing, number, name = (phrase.gaps.get(gap, ()) for gap in ("THING", "NUMBER", "NAME"))
     value = phrase.gaps.get("VALUE") or number or name
     is_named = any(word.is_name or word.is_capital for word in value)
-    fits = (
-        any(word.is_number for word in number)
-        if number
-        else not name or (is_named and name[0].plain not in PREPOSITIONS)
-    )
+    if number:
+        fits = any(word.is_number for word in number)
+    else:
+        fits = not name or (is_named and name[0].plain not in PREPOSITIONS)
     others = (word.plain for word in phrase.sentence if word not in value)
     if fits and stems(thing) and stems(value) and WORDS["undone"].isdisjoint(others):
         is_common = not is_named and value[0].plain in WORDS["common"]

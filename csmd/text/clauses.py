@@ -213,6 +213,8 @@ def find_slots(words: Sequence[Word]) -> list[Slot]:
             slots.append(Slot(verb, "time", frozenset((root,))))
         if plain == "use" or plain in COPULA:
             kind, verb = "means" if plain == "use" else "is", ""
+        elif plain == "every" and _is_of_each(words, index):
+            kind = ""
         else:
             kind = PREPOSITIONS.get(plain, "")
         value = stems_until(words[index + 1 :], _VALUE_ENDS, limit=MAX_VALUE_WORDS) if kind else frozenset[str]()
@@ -221,6 +223,14 @@ def find_slots(words: Sequence[Word]) -> list[Slot]:
         if value and not is_participle:
             slots.append(Slot(verb, kind, value))
     return slots
+
+
+def _is_of_each(words: Sequence[Word], index: int) -> bool:
+    """Whether an "every" begins a clause about each thing of a kind, and does not say how often something is done."""
+    begins = not index or words[index - 1].plain in CLAUSE_ENDS
+    after = words[index + 1 : index + 3]
+    spans = WORDS["counts"] | WORDS["when"] | WORDS["span"]
+    return begins and not any(word.plain in spans or word.stem in _UNITS or word.is_number for word in after)
 
 
 def stems_until(

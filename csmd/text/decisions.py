@@ -1,8 +1,8 @@
-"""Whether an English sentence decides how things are to be from then on; pure.
+"""Recognises English sentences that decide how things are to be from then on, or explain why they are so; pure.
 
-It gives up one thing for another (switches.py) or a name for another (renames.py), sets a value, says what will be so,
-or wants something throughout or not at all. The words are in data/decision_words.txt, one class for each question. Words
-are those of a sentence in small letters, without its lead-in (sentence.py).
+A decision gives up one thing for another (switches.py) or a name for another (renames.py), sets a value, says what will
+be so, or wants something throughout or not at all. The words are in data/decision_words.txt, one class for each question.
+The functions take the words of a sentence in lower case, without its lead-in (sentence.py).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from csmd import data
 from csmd.text.renames import find_renames
+from csmd.text.sentence_words import phrase_size
 from csmd.text.switches import find_switch, holds_now, may_switch
 
 _WORDS = data.word_table("decision_words.txt")
@@ -29,25 +30,20 @@ MIN_CLAUSE_WORDS = 3
 
 
 def decides(text: str, words: Sequence[str]) -> bool:
-    """Whether an English sentence says how things are to be from then on: not what is supposed, and not what is done
-    once."""
+    """Whether an English sentence says how things are to be from then on; a supposition or a single action does not."""
     words = tuple(words)
     if words[:1] == ("if",) or not _WORDS["soon"].isdisjoint(words):
         return False
-    request = next((size for size in (3, 2, 1) if "_".join(words[:size]) in _OF_SENTENCES["request.en"]), 0)
+    request = phrase_size(_OF_SENTENCES["request.en"], words[:3])
+    order = words[request:]
     is_of_several = "_".join(words[:request]) in _OF_SENTENCES["of_several.en"]
-    if (
-        _sets_value(words[request:])
-        or _sets_limit(words[request:])
-        or (is_of_several and _holds("".join(words[request : request + 1])) and _is_done_so(words[request:], least=2))
-    ):
+    if _sets_value(order) or _sets_limit(order):
         return True
-    if (
-        (not request and _foresees(words))
-        or _wants_throughout(words)
-        or (may_switch(words) and find_switch(text) is not None)
-        or (not request and words[:1] != ("rename",) and find_renames(text) != ())
-    ):
+    if is_of_several and order and _lasts(order[0]) and _says_how(order, min_words=2):
+        return True
+    if not request and (_foresees(words) or (words[:1] != ("rename",) and find_renames(text))):
+        return True
+    if _wants_throughout(words) or (may_switch(words) and find_switch(text) is not None):
         return True
     is_now = any(word in ("now", "again") for word in words[-2:])
     return is_now and _TROUBLE.isdisjoint(words) and holds_now(text)
@@ -56,115 +52,155 @@ def decides(text: str, words: Sequence[str]) -> bool:
 def explains(words: Sequence[str]) -> bool:
     """Whether an English sentence says how something is or is done, and why: a limit, a state or a rule with its cause.
 
-    Single events, failures and momentary orders are not explanations.
+    Single events, failures, momentary orders and figures of the moment are not explanations.
     """
-    words = tuple(words)
-    at, size = next(((at, size) for at in range(len(words)) if (size := _cause_size(words, at))), (0, 0))
-    main, rest = words[:at], words[at + size :]
-    if size and not main and "," in rest:  # the cause comes first
-        comma = rest.index(",")
-        main, rest = rest[comma + 1 :], rest[:comma]
-    if min(len(main), len(rest)) < MIN_CLAUSE_WORDS or rest[0][0].isdigit():
+    main, rest = _split_cause(words)
+    if min(len(main), len(rest)) < MIN_CLAUSE_WORDS or rest[0][0].isdigit() or gives_reading(words):
         return False
-    happens = (
-        "still" in main or any(_is_past(words, place) for place in range(at)) or not _AMISS.isdisjoint(main + rest)
+    if (
+        "still" in main
+        or any(_is_past(main, index) for index in range(len(main)))
+        or not _AMISS.isdisjoint(main + rest)
+    ):
+        return False
+    return {main[0], rest[0]}.isdisjoint(_WORDS["at_once"] | _OF_SENTENCES["order.en"])
+
+
+def _split_cause(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Splits a sentence into its statement and the cause; without a cause the statement is empty."""
+    words = tuple(words)
+    sizes = [_measure_cause(words, index) for index in range(len(words))]
+    start = next((index for index, size in enumerate(sizes) if size), 0)
+    size = sizes[start] if words else 0
+    main, cause = words[:start], words[start + size :]
+    if size and not main and "," in cause:  # the cause comes first
+        comma = cause.index(",")
+        main, cause = cause[comma + 1 :], cause[:comma]
+    return main, cause
+
+
+def gives_reading(words: Sequence[str]) -> bool:
+    """Whether an English sentence with a cause gives a figure of the moment: a level, or one whose cause is over soon."""
+    main, cause = _split_cause(words)
+    figures = [index for index, word in enumerate(main) if _NUMBER.fullmatch(word)]
+    if not figures or not _WORDS["bound"].isdisjoint(main):
+        return False
+    if any(_is_level(main, index) for index in figures) or any(_is_past(cause, index) for index in range(len(cause))):
+        return True
+    return any(
+        word in _WORDS["passing"] and not _WORDS["auxiliary"].isdisjoint(cause[max(0, index - 2) : index])
+        for index, word in enumerate(cause)
     )
-    return not happens and {main[0], rest[0]}.isdisjoint(_WORDS["at_once"] | _OF_SENTENCES["order.en"])
 
 
-def _cause_size(words: Sequence[str], at: int) -> int:
-    """Counts the words at a position that introduce a cause or an effect; 0 if there are none."""
-    if words[at] == "so":
-        return int(at > 0 and words[at - 1] == ",")
-    return next((size for size in (3, 2, 1) if "_".join(words[at : at + size]) in _WORDS["cause"]), 0)
+def _is_level(words: Sequence[str], index: int) -> bool:
+    """Whether the number at an index is a level: "is at 80 %", "are still at 3", "is 92 % full"."""
+    unit = index + 1 + (words[index + 1 : index + 2] in (("%",), ("percent",)))
+    before = [word for word in words[:index] if word not in _SKIPPED][-2:]
+    is_at = len(before) == 2 and before[1] == "at" and (before[0] in _WORDS["auxiliary"] or before[0].endswith("'s"))
+    return is_at or (unit > index + 1 and not _WORDS["level"].isdisjoint(words[unit : unit + 1]))
 
 
-def _is_past(words: Sequence[str], at: int) -> bool:
-    """Whether a word tells what happened: "ran", "clicked", and not "is wiped"."""
-    word, before = words[at], words[at - 1] if at else ""
+def _measure_cause(words: Sequence[str], index: int) -> int:
+    """Returns the number of words at an index that introduce a cause or an effect; 0 if none do."""
+    if words[index] == "so":
+        return int(index > 0 and words[index - 1] == ",")
+    return phrase_size(_WORDS["cause"], words[index : index + 3])
+
+
+def _is_past(words: Sequence[str], index: int) -> bool:
+    """Whether a word reports an event: "ran", "clicked", and not "is wiped"."""
+    word = words[index]
+    before = words[index - 1] if index else ""
     is_participle = before in _WORDS["auxiliary"] or before.endswith(("ly", "n't"))
     return word in _WORDS["happened"] or (len(word) > 4 and word.endswith("ed") and bool(before) and not is_participle)
 
 
 def _sets_value(words: Sequence[str]) -> bool:
     """Whether an order sets a lasting value: "cap the retries at 5"; not a size on the screen, and not a version."""
-    if words[:1] == () or words[0] not in _WORDS["adjust"] or words[1:2] == () or words[1] in _PRONOUNS:
+    if len(words) < 2 or words[0] not in _WORDS["adjust"] or words[1] in _PRONOUNS:
         return False
-    at = next((at for at in range(2, len(words)) if words[at - 1] in ("to", "at") and _NUMBER.fullmatch(words[at])), 0)
-    unit = [word for word in words[at + 1 :] if word[0].isalnum()]
-    if not at or len(unit) > MAX_UNIT_WORDS or not _WORDS["looks_unit"].isdisjoint(unit):
+    index = next(
+        (
+            index
+            for index in range(2, len(words))
+            if words[index - 1] in ("to", "at") and _NUMBER.fullmatch(words[index])
+        ),
+        0,
+    )
+    unit = [word for word in words[index + 1 :] if word[0].isalnum()]
+    if not index or len(unit) > MAX_UNIT_WORDS or not _WORDS["looks_unit"].isdisjoint(unit):
         return False
-    return not _NO_SETTING.fullmatch(words[at]) and not (words[at - 2] == "version" and "." in words[at])
+    return not _NO_SETTING.fullmatch(words[index]) and not (words[index - 2] == "version" and "." in words[index])
 
 
 def _sets_limit(words: Sequence[str]) -> bool:
-    """Whether an order names a number that is not to be passed: "add a page size of at most 40"."""
-    is_order = (
-        words[:1] != () and words[0] in _OF_SENTENCES["order.en"] - _OF_SENTENCES["done_once.en"] - _WORDS["prints"]
-    )
-    return is_order and any(
-        _NUMBER.fullmatch(word) and any("_".join(words[max(0, at - size) : at]) in _WORDS["limit"] for size in (3, 2))
-        for at, word in enumerate(words)
-    )
+    """Whether an order names a limit: "add a page size of at most 40"."""
+    if not words or words[0] not in _OF_SENTENCES["order.en"] - _OF_SENTENCES["done_once.en"] - _WORDS["prints"]:
+        return False
+    numbers = (index for index, word in enumerate(words) if _NUMBER.fullmatch(word))
+    return any("_".join(words[max(0, index - size) : index]) in _WORDS["limit"] for index in numbers for size in (3, 2))
 
 
 def _foresees(words: Sequence[str]) -> bool:
-    """Whether a sentence says how things will be: "we'll keep dates as text", "the API is going to be versioned by
-    header"."""
-    for at, word in enumerate(words):
+    """Whether a sentence says how things will be: "we'll keep dates as text"."""
+    for index, word in enumerate(words):
         if word in ("will", "won't", "gonna"):
-            subject, start = words[:at], at + 1
+            subject, start = words[:index], index + 1
         elif word.endswith("'ll"):
-            subject, start = (*words[:at], word.removesuffix("'ll")), at + 1
-        elif words[at : at + 2] == ("going", "to") and at:
-            subject, start = (*words[: at - 1], words[at - 1].removesuffix("'re")), at + 2
+            subject, start = (*words[:index], word.removesuffix("'ll")), index + 1
+        elif words[index : index + 2] == ("going", "to") and index:
+            subject, start = (*words[: index - 1], words[index - 1].removesuffix("'re")), index + 2
         else:
             continue
-        named = [word for word in subject if word[0].isalnum()]
-        if not named or named[0] in _PRONOUNS or named[0] in _WORDS["person"]:
+        names = [word for word in subject if word[0].isalnum()]
+        if not names or names[0] in _PRONOUNS or names[0] in _WORDS["person"]:
             return False
-        rest = tuple(word for word in words[start:] if word not in _SKIPPED)
-        if rest[:1] == ("be",) and rest[1:2] and _holds(rest[1]) and rest[1].endswith("ing"):
-            return len(rest) > 2 and rest[2] not in _ONE
-        if rest[:1] == ("be",) and rest[1:2] and (_NUMBER.fullmatch(rest[1]) or _holds(rest[1])):
-            return True
-        if rest[:1] == ("be",):
-            return not _HOW.isdisjoint(rest[1:]) or (
-                len(rest) == 2 and rest[1].endswith("s") and named[-1].endswith("s")
-            )
-        is_of_things = named[0] != "we" and _is_done_so(rest, least=1) and _TROUBLE.isdisjoint(rest)
-        return len(rest) > 1 and ((_holds(rest[0]) and rest[1] not in _PRONOUNS) or is_of_things)
+        return _is_lasting_predicate(tuple(word for word in words[start:] if word not in _SKIPPED), names)
     return False
 
 
-def _holds(verb: str) -> bool:
-    """Whether a verb says what is so as long as it is: keep, storing, stored."""
+def _is_lasting_predicate(predicate: Sequence[str], subject: Sequence[str]) -> bool:
+    """Whether the words after "will" say how the subject will be: "be versioned by header"."""
+    verb, complement, *rest = (*predicate, "", "")
+    if verb == "be" and complement:
+        if _lasts(complement) and complement.endswith("ing"):
+            return len(predicate) > 2 and rest[0] not in _ONE
+        if _NUMBER.fullmatch(complement) or _lasts(complement) or not _HOW.isdisjoint(predicate[1:]):
+            return True
+        return len(predicate) == 2 and complement.endswith("s") and subject[-1].endswith("s")
+    if not complement:
+        return False
+    if _lasts(verb) and complement not in _PRONOUNS:
+        return True
+    return subject[0] != "we" and _says_how(predicate, min_words=1) and _TROUBLE.isdisjoint(predicate)
+
+
+def _lasts(verb: str) -> bool:
+    """Whether a verb describes a lasting state: keep, storing, stored."""
     base = verb.removesuffix("ing").removesuffix("ed")
     return not _WORDS["hold"].isdisjoint((verb, base, f"{base}e", base[:-1]))
 
 
-def _is_done_so(words: Sequence[str], *, least: int) -> bool:
-    """Whether a verb says how: "represent colours as hex strings", "log in by passkey"; at least `least` words come
-    before it."""
-    at = next((at for at, word in enumerate(words) if at and word in _HOW), 0)
-    is_how = at > 0 and words[at + 1 : at + 2] != () and words[at + 1] not in _ONE
-    return is_how and (at >= least or words[:2] == ("go", "with")) and words[1] not in _PRONOUNS
+def _says_how(words: Sequence[str], *, min_words: int) -> bool:
+    """Whether at least `min_words` words with a verb precede the manner: "represent colours as hex strings"."""
+    index = next((index for index, word in enumerate(words) if index and word in _HOW), 0)
+    is_how = index > 0 and words[index + 1 : index + 2] != () and words[index + 1] not in _ONE
+    return is_how and (index >= min_words or words[:2] == ("go", "with")) and words[1] not in _PRONOUNS
 
 
 def _wants_throughout(words: Sequence[str]) -> bool:
-    """Whether a user wants something of everything, in one way throughout, or not at all: "I don't want jQuery in
-    here"."""
+    """Whether a user wants something throughout or not at all: "I don't want jQuery in here"."""
     plain = tuple(word for word in words if word[0].isalnum() and word != "really")
     if plain[:1] == ("no",):
         return len(plain) > 2 and plain[-1] in ("here", "anywhere", "ever") and _NOTHING.isdisjoint(plain)
-    size = next((size for size in (3, 2) if "_".join(plain[:size]) in _WORDS["wish"]), 0)
-    if size:
+    if size := phrase_size(_WORDS["wish"], plain[:3]):
         rest = plain[size:]
-        to = next((at for at, word in enumerate(rest) if at and word == "to"), 0)
+        to = next((index for index, word in enumerate(rest) if index and word == "to"), 0)
         stays = to > 0 and rest[to + 1 : to + 2] in (("be",), ("stay",)) and (rest[0] == "the" or rest[0] not in _ONE)
         is_throughout = bool(rest) and rest[0] in _WORDS["throughout"]
         return is_throughout or (stays and not _HOW.isdisjoint(rest[to:]))
-    size = next((size for size in (4, 3) if "_".join(plain[:size]) in _WORDS["no_wish"]), 0)
-    is_bare = plain[size : size + 1] != () and plain[size] not in _ONE
-    is_at_large = plain[size : size + 1] in (("a",), ("an",), ("the",)) and plain[-1] in _WORDS["at_large"]
-    return size > 0 and (is_bare or is_at_large)
+    size = phrase_size(_WORDS["no_wish"], plain)
+    if not size or size == len(plain):
+        return False
+    return plain[size] not in _ONE or (plain[size] in ("a", "an", "the") and plain[-1] in _WORDS["at_large"])

@@ -1,8 +1,8 @@
-"""Edits that put one entry into a settings file and take it out, in JSON with comments, TOML or YAML; pure.
+"""Adds one entry to a settings file, or removes it, in JSON with comments, TOML or YAML; pure.
 
 Text is edited in place, so comments, order and spacing stay. The edited text is parsed: if its settings are not the old
-ones with the entry (or without it), csmd cannot edit that form, and raises ConfigError. A file is a tree of objects; in
-a YAML list an entry is the element with its `name`.
+ones with (or without) the entry, csmd cannot edit that file and raises ConfigError. A file is a tree of objects; in a
+YAML list an entry is the element with its `name`.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """A kind of settings file. `parse` raises ValueError or BadInput; `add` and `cut` work on what it parses."""
+    """A kind of settings file. `parse` raises ValueError or BadInput; `add` and `cut` need a text that it parses."""
 
     parse: Callable[[str], Any]
     add: Callable[[str, Path, Any], str]
     cut: Callable[[str, Path], str]
     dump: Callable[[Path, Any], str]
-    """A file with nothing but the entry."""
+    """Renders a file with only the entry."""
 
 
 def decode(form: Format, data: bytes | None, where: str) -> str:
-    """The text of a file, "" for none; ConfigError if it is not settings of this form."""
+    """Decodes a file, "" for none; raises ConfigError if it does not contain settings in this format."""
     hint = f"csmd never overwrites what it cannot read: correct {where} or move it away"
     try:
         text = (data or b"").decode()
@@ -59,7 +59,7 @@ def find_entry(form: Format, text: str, path: Path) -> Any:
 
 
 def put_entry(form: Format, text: str, path: Path, entry: Any, where: str) -> str:
-    """`text` with the entry, in place of one of the same name."""
+    """Adds the entry, or replaces the one with the same name."""
     old = find_entry(form, text, path)
     if old == entry:
         return text
@@ -68,7 +68,7 @@ def put_entry(form: Format, text: str, path: Path, entry: Any, where: str) -> st
 
 
 def remove_entry(form: Format, text: str, path: Path, where: str) -> str:
-    """`text` without the entry and without containers that only held it."""
+    """Removes the entry and the containers that have no other entry."""
     if (old := find_entry(form, text, path)) is None:
         return text
     return _check_edit(form, text, lambda text, path, _: form.cut(text, path), path, where, old, with_entry=False)
@@ -77,7 +77,7 @@ def remove_entry(form: Format, text: str, path: Path, where: str) -> str:
 def _check_edit(
     form: Format, text: str, edit: Callable[[str, Path, Any], str], path: Path, where: str, entry: Any, *, with_entry: bool
 ) -> str:  # fmt: skip
-    """Returns the text after `edit`; ConfigError if it changed anything but the one entry."""
+    """Returns the text after `edit`; raises ConfigError if it changed anything but the one entry."""
     try:
         edited = edit(text, path, entry)
         with_it, without = (edited, text) if with_entry else (text, edited)
@@ -86,9 +86,9 @@ def _check_edit(
     except (ValueError, BadInput, LookupError, TypeError, AttributeError):
         is_right = False
     if not is_right:
-        what = "added to" if with_entry else "taken out of"
-        problem = f"{'.'.join(path)} cannot be {what} {where} as it is written there"
-        raise ConfigError(problem, hint="write that by hand")
+        action = "add {} to" if with_entry else "remove {} from"
+        problem = f"cannot {action.format('.'.join(path))} {where}: csmd cannot edit its form"
+        raise ConfigError(problem, hint="write the entry by hand")
     return edited
 
 
@@ -97,7 +97,7 @@ def _parse(form: Format, text: str) -> Any:
 
 
 def _without_entry(form: Format, text: str, path: Path) -> Any:
-    """The settings without the entry, and without the containers of it that are empty."""
+    """Returns the settings without the entry, and without its containers that are empty then."""
 
     def without(value: Any, path: Path) -> Any:
         if isinstance(value, list):
@@ -130,11 +130,11 @@ def _add_json(text: str, path: Path, entry: Any) -> str:
     if json_edits.is_blank(plain):
         text = f"{text}{{}}\n"
         plain = json_edits.blank_comments(text)
-    at, rest = json_edits.find_root(plain), list(path)
-    while len(rest) > 1 and (item := json_edits.find_member(plain, at, rest[0])):
+    at = json_edits.find_root(plain)
+    while len(path) > 1 and (item := json_edits.find_member(plain, at, path[0])):
         at = item.value
-        rest.pop(0)
-    return json_edits.append(text, at, rest[0], _nest(tuple(rest[1:]), entry))
+        path = path[1:]
+    return json_edits.append_item(text, at, path[0], _nest(path[1:], entry))
 
 
 # --- TOML
@@ -157,23 +157,25 @@ def _add_toml(text: str, path: Path, entry: Any) -> str:
 
 
 def _cut_toml(text: str, path: Path) -> str:
-    """`text` without the table and its subtables; comments after its last line stay."""
+    """Removes the table and its subtables; comments after its last line stay."""
     name = r"\s*\.\s*".join(rf"""["']?{re.escape(key)}["']?""" for key in path)
-    header, kept, held = re.compile(rf"\s*\[\s*{name}\s*[\].]"), list[str](), list[str]()
+    header = re.compile(rf"\s*\[\s*{name}\s*[\].]")
+    remaining: list[str] = []
+    comments: list[str] = []  # after the last line of the table so far
     inside = False
     for line in text.splitlines(keepends=True):
         if line.lstrip().startswith("["):
-            if header.match(line) and not inside and kept and not kept[-1].strip():
-                kept.pop()
-            inside = bool(header.match(line))
+            was_inside, inside = inside, bool(header.match(line))
+            if inside and not was_inside and remaining and not remaining[-1].strip():
+                remaining.pop()
         if not inside:
-            kept += [*held, line]
-            held = []
+            remaining += [*comments, line]
+            comments = []
         elif line.strip() and not line.lstrip().startswith("#"):
-            held = []
+            comments = []
         else:
-            held.append(line)
-    return "".join([*kept, *held])
+            comments.append(line)
+    return "".join([*remaining, *comments])
 
 
 # --- YAML
@@ -215,7 +217,7 @@ def _add_yaml(text: str, path: Path, entry: Any, *, dump: Callable[[Path, Any], 
     if isinstance(value, yaml.CollectionNode) and value.value:
         line = text.rfind("\n", 0, start) + 1
         return text[:line] + _match_line_ends(text, _indent(entry_text, start - line)) + text[line:]
-    inner = _match_line_ends(text, "\n" + _indent(entry_text.rstrip("\n"), 2))  # in place of nothing, {} or []
+    inner = _match_line_ends(text, "\n" + _indent(entry_text.rstrip("\n"), 2))  # replaces nothing, {} or []
     return text[:start].removesuffix(" ") + inner + text[value.end_mark.index :]
 
 
@@ -239,7 +241,7 @@ def _cut_yaml(text: str, path: Path) -> str:
 
 
 def _find_yaml_member(text: str, key: str) -> tuple[Any, Any]:
-    """The nodes of a key of the outermost map and of its value; (None, None) if it has none."""
+    """Returns the nodes of a key of the outermost map and of its value; (None, None) if the key is missing."""
     import yaml
 
     document = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -252,7 +254,7 @@ def _read_yaml_name(node: Any) -> str:
 
 
 def _find_yaml_end(node: Any) -> int:
-    """Returns the end of a node's last word; the end mark of a block would include the comments after it."""
+    """Returns the end of a node's last word; the end mark of a block would include the following comments."""
     if isinstance(node.value, str) or node.flow_style or not node.value:
         return int(node.end_mark.index)
     last = node.value[-1]
@@ -264,7 +266,7 @@ def _indent(text: str, columns: int) -> str:
 
 
 def _match_line_ends(text: str, new: str) -> str:
-    """New lines with the line ends of a text."""
+    """Converts new lines to the line ends of a text."""
     return new.replace("\n", "\r\n") if "\r\n" in text else new
 
 

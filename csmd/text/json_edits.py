@@ -1,8 +1,8 @@
-"""Edits of JSON text that leave every other byte alone; pure.
+"""Edits JSON text and leaves every other byte alone; pure.
 
-Works on text that was parsed before, so it need not find errors, and only on the requested levels, so the depth of
-nesting does not matter. New text takes on the file's own indent, line ends and spacing. `append` and
-`remove_entry` keep comments and trailing commas, which the settings of editors may have.
+The text must have been parsed before, so errors need not be found. Only the requested levels are read, so the depth of
+nesting does not matter. New text takes on the file's own indent, line ends and spacing. `append_item` and `remove_entry`
+keep comments and trailing commas, which the settings of editors may have.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from csmd import wire
 from csmd.errors import BadInput, ConfigError
@@ -21,8 +21,13 @@ _COMMENT = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|//[^\n]*|/\*.*?\*/', re.DOTAL
 _TRAILING_COMMA = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[}\]])')
 _DEFAULT_INDENT = "  "
 
-#: (start, end, new text)
-Edit = tuple[int, int, str]
+
+class Edit(NamedTuple):
+    """A replacement of `text[start:end]`."""
+
+    start: int
+    end: int
+    new: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +41,7 @@ class Item:
 
 
 def decode(data: bytes | None, where: str) -> str:
-    """The text of a file, "" for none; ConfigError with the position when it is neither blank nor a JSON object."""
+    """Decodes a file, "" for none; raises ConfigError with the position if it is neither blank nor a JSON object."""
     hint = f"csmd never overwrites what it cannot read: correct {where} or move it away"
     try:
         text = (data or b"").decode()
@@ -56,8 +61,10 @@ def is_blank(text: str) -> bool:
 
 
 def ensure_object(text: str) -> str:
-    """The text itself, or an empty object if it is blank; a byte order mark stays."""
-    return text if not is_blank(text) else f"{BOM if text.startswith(BOM) else ''}{{}}\n"
+    """Returns the text itself, or an empty object if it is blank; a byte order mark stays."""
+    if not is_blank(text):
+        return text
+    return f"{BOM}{{}}\n" if text.startswith(BOM) else "{}\n"
 
 
 def find_root(text: str) -> int:
@@ -66,12 +73,14 @@ def find_root(text: str) -> int:
 
 
 def read_items(text: str, at: int) -> list[Item]:
-    """The members or elements of the object or list that begins at `at`; an element's key is empty."""
+    """Reads the members or elements of the object or list that begins at `at`; an element's key is ""."""
     return list(_iter_items(text, at))
 
 
 def _iter_items(text: str, at: int) -> Iterator[Item]:
-    keyed, depth, key, start, value = text[at] == "{", 0, "", -1, -1
+    is_object = text[at] == "{"
+    depth = 0
+    key, start, value = "", -1, -1
     for token in _TOKEN.finditer(text, at):
         mark = token.group()
         if mark in ("{", "["):
@@ -84,53 +93,53 @@ def _iter_items(text: str, at: int) -> Iterator[Item]:
                 return
         elif depth != 1 or mark in (":", ","):
             continue
-        elif keyed and start < 0:
+        elif is_object and start < 0:
             key, start = wire.loads(mark), token.start()
             continue
         else:
             value = token.start()
         if depth == 1 and value >= 0:
-            yield Item(key=key, start=start if keyed else value, value=value, end=token.end())
+            yield Item(key=key, start=start if is_object else value, value=value, end=token.end())
             key, start, value = "", -1, -1
 
 
 def find_member(text: str, at: int, key: str) -> Item | None:
-    """The member `key` of the object that begins at `at`; the last one if it is repeated, as parsers do."""
+    """Returns the member `key` of the object that begins at `at`; the last one if it is repeated, as parsers do."""
     return next((item for item in reversed(read_items(text, at)) if item.key == key), None)
 
 
 def read_value(text: str, item: Item) -> Any:
-    """The value of a member or element."""
+    """Returns the value of a member or element."""
     return wire.loads(text[item.value : item.end])
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
-    """`text` with `edits` made; they must not overlap."""
+    """Makes edits that do not overlap."""
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text
 
 
-def plan_cuts(members: list[Item], gone: list[bool]) -> list[Edit]:
-    """Plans the edits that remove the items marked in `gone` from a container; none if all or no items are marked."""
-    if True not in gone or False not in gone:
+def plan_removals(members: list[Item], marks: list[bool]) -> list[Edit]:
+    """Plans the edits that remove the marked items from a container; none if all or no items are marked."""
+    if all(marks) or not any(marks):
         return []
-    first = gone.index(False)
-    edits = [(members[0].start, members[first].start, "")] if first else []
-    return edits + [(members[n - 1].end, members[n].end, "") for n in range(first + 1, len(members)) if gone[n]]
+    first = marks.index(False)
+    edits = [Edit(members[0].start, members[first].start, "")] if first else []
+    return edits + [Edit(members[n - 1].end, members[n].end, "") for n in range(first + 1, len(members)) if marks[n]]
 
 
 def remove_member(text: str, at: int, key: str) -> str:
-    """`text` without the member `key` of the object that begins at `at`."""
+    """Removes the member `key` of the object that begins at `at`."""
     members = read_items(text, at)
     last = find_member(text, at, key)
     if members == [last]:
         return text[: at + 1] + text[text.index("}", members[0].end) :]
-    return apply_edits(text, plan_cuts(members, [item == last for item in members]))
+    return apply_edits(text, plan_removals(members, [item == last for item in members]))
 
 
 def blank_comments(text: str) -> str:
-    """JSON with blanks in place of its comments and trailing commas: everything else keeps its place."""
+    """Replaces the comments and trailing commas of JSON by blanks; all offsets stay."""
     return _blank(_TRAILING_COMMA, _blank(_COMMENT, text))
 
 
@@ -139,49 +148,52 @@ def _blank(pattern: re.Pattern[str], text: str) -> str:
 
 
 def remove_entry(text: str, path: tuple[str | int, ...]) -> str:
-    """`text` without the member or element at `path` (keys, indexes), and without containers that held only that."""
-    plain, at, ancestors = blank_comments(text), find_root(text), list[tuple[int, list[Item], int]]()
+    """Removes the member or element at `path` (keys, indexes), and the containers that have no other item."""
+    plain = blank_comments(text)
+    at = find_root(text)
+    ancestors: list[tuple[int, list[Item], int]] = []
     for key in path:
         members = read_items(plain, at)
         number = key if isinstance(key, int) else next(n for n, item in enumerate(members) if item.key == key)
         ancestors.append((at, members, number))
         at = members[number].value
-    while len(ancestors) > 1 and len(ancestors[-1][1]) == 1 and _is_bare(text, plain, ancestors[-1][0]):
+    while len(ancestors) > 1 and len(ancestors[-1][1]) == 1 and _has_no_comment(text, plain, ancestors[-1][0]):
         ancestors.pop()
     _, members, number = ancestors[-1]
-    start, end, commas = members[number].start, members[number].end, _blank(_COMMENT, text)
+    start, end = members[number].start, members[number].end
+    commas = _blank(_COMMENT, text)
     before = text[:start].rstrip(" \t")
     if commas[end:].lstrip().startswith(","):
         end = commas.index(",", end) + 1
         if not before.endswith("\n"):
-            is_last = number == len(members) - 1  # which a trailing comma follows
+            is_last = number == len(members) - 1  # followed by a trailing comma
             return before + text[end:] if is_last else text[:start] + text[end:].removeprefix(" ")
     elif number:
         last = members[number - 1].end
-        if text[last:start].strip() == ",":  # no comment, so nothing between the two stays
+        if text[last:start].strip() == ",":  # no comment between the two
             return text[:last] + text[end:]
         comma = commas.rindex(",", last, start)
         before = before[:comma] + before[comma + 1 :]
     return before.removesuffix("\n").removesuffix("\r") + text[end:]
 
 
-def _is_bare(text: str, plain: str, at: int) -> bool:
+def _has_no_comment(text: str, plain: str, at: int) -> bool:
     """Whether the object or list with one item that begins at `at` has no comment."""
     end = plain.index("}" if plain[at] == "{" else "]", read_items(plain, at)[0].end)
     return _blank(_COMMENT, text)[at:end] == text[at:end]
 
 
-def append(text: str, at: int, key: str | None, value: Any) -> str:
-    """`text` with `value` (under `key` in an object) at the end of the container that begins at `at`.
+def append_item(text: str, at: int, key: str | None, value: Any) -> str:
+    """Appends `value` (under `key` in an object) to the container that begins at `at`.
 
-    Where a comma follows the last member, one follows the new one: `remove_entry` then gives back every byte.
+    If a comma follows the last member, one follows the new one, so that `remove_entry` restores every byte.
     """
     plain = blank_comments(text)
     members = read_items(plain, at)
     name = "" if key is None else wire.dumps(key) + (":" if _is_tight(plain) else ": ")
     last = members[-1].end if members else at + 1
     end = plain.index("}" if text[at] == "{" else "]", last)
-    tail = len(text[:end].rstrip())  # behind the comments after the last member
+    tail = len(text[:end].rstrip())  # after the comments that follow the last member
     comma = "," if members and "," not in _blank(_COMMENT, text)[last:end] else ""
     if not members:
         gap = _find_gap(plain)
@@ -195,7 +207,7 @@ def append(text: str, at: int, key: str | None, value: Any) -> str:
     else:
         between = "," + (plain[at + 1 : members[-1].start] or ("" if _is_tight(plain) else " "))
     spread = _find_newline(text) + between.rpartition("\n")[2] if "\n" in between else None
-    if spread and plain != text:  # blanks of a comment
+    if spread and plain != text:  # without the blanks of a comment
         between = "," + spread
     lead = between if tail == last and comma else (spread or between.replace(",", ""))
     trailing = "" if comma else ","
@@ -206,16 +218,16 @@ def append(text: str, at: int, key: str | None, value: Any) -> str:
 
 
 def plan_replacement(text: str, item: Item, value: Any) -> list[Edit]:
-    """The edit that replaces `item`'s value by `value`; none if it is equal already."""
+    """Plans the edit that replaces an item's value; none if it is equal already."""
     if read_value(text, item) == value:
         return []
-    spread = "\n" in text[item.value : item.end]
-    line_start = _find_newline(text) + _find_line_indent(text, item.value) if spread else None
-    return [(item.value, item.end, _render(text, value, line_start))]
+    has_lines = "\n" in text[item.value : item.end]
+    line_start = _find_newline(text) + _find_line_indent(text, item.value) if has_lines else None
+    return [Edit(item.value, item.end, _render(text, value, line_start))]
 
 
 def _render(text: str, value: Any, line_start: str | None) -> str:
-    """`value` on lines of its own that begin with `line_start`, or on one line when that is None."""
+    """Renders `value` on its own lines, which begin with `line_start`, or on one line if that is None."""
     lines = wire.pretty(value).split("\n")
     if line_start is not None:
         unit = _find_indent_unit(text)
@@ -227,9 +239,10 @@ def _render(text: str, value: Any, line_start: str | None) -> str:
 
 
 def _find_gap(text: str) -> str | None:
-    """The white space before the outermost object's first member, None for an empty object."""
-    members = read_items(text, find_root(text))
-    return text[find_root(text) + 1 : members[0].start] if members else None
+    """Returns the white space before the outermost object's first member; None for an empty object."""
+    root = find_root(text)
+    members = read_items(text, root)
+    return text[root + 1 : members[0].start] if members else None
 
 
 def _is_tight(text: str) -> bool:

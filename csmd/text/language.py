@@ -16,22 +16,22 @@ _SCRIPT_LETTER = re.compile(
 )
 
 #: Fewest known English words of an English sentence with letters of another script.
-MIN_ENGLISH = 2
+MIN_ENGLISH_WORDS = 2
 #: Fewest function words by which a language is recognised; one is enough in a sentence without English words.
-MIN_FUNCTION = 2
+MIN_FUNCTION_WORDS = 2
 #: Fewest letters of a single known English word that makes a sentence English.
 MIN_TELLING_LETTERS = 4
-#: Least share of another script among the letters of its language's sentence; larger if the sentence has English words,
-#: because names and quotations in another script do not change its language.
+#: Least share of another script among the letters of a sentence in its language.
 MIN_SCRIPT_SHARE = 1 / 4
+#: The same in a sentence with English words, where names and quotations do not change the language.
 MIN_SCRIPT_SHARE_IN_ENGLISH = 3 / 4
 
 
 @cached(4096)
 def language_of(text: str) -> str:
-    """Returns the language of a sentence as ISO 639-1 code, by its script or its function words; "" if unknown."""
+    """Returns the ISO 639-1 code of a sentence's language, by its script or its function words; "" if unknown."""
     words = {word.removesuffix("'s") for word, _ in tokenise(text) if word.replace("'", "").isalpha()}
-    script = _find_script(text, is_english=len(words & _KNOWN_ENGLISH) >= MIN_ENGLISH)
+    script = _find_script(text, is_english=len(words & _KNOWN_ENGLISH) >= MIN_ENGLISH_WORDS)
     return _find_word_language(text, words) if script is None else script
 
 
@@ -56,11 +56,11 @@ def _find_word_language(text: str, words: Set[str]) -> str:
     evidence = sum(len(word) > 1 for word in words & _FUNCTION_WORDS[best])
     # "do", "me" and "was" belong to several languages.
     english_count = sum(len(word) > 1 for word in words & ENGLISH - _find_words(best))
-    is_sure = evidence >= MIN_FUNCTION or (evidence == 1 and english_count == 0)
+    is_sure = evidence >= MIN_FUNCTION_WORDS or (evidence == 1 and english_count == 0)
     if is_sure and (evidence > english_count or (evidence == english_count and not text.isascii())):
         return best
     is_plain = text.isascii() or all(letter.isascii() for letter in text if letter.isalpha())
-    is_english = len(words & _KNOWN_ENGLISH) >= MIN_ENGLISH
+    is_english = len(words & _KNOWN_ENGLISH) >= MIN_ENGLISH_WORDS
     has_english = not evidence and any(len(word) >= MIN_TELLING_LETTERS for word in words & _KNOWN_ENGLISH)
     return "en" if is_plain or is_english or has_english else ""
 

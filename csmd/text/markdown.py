@@ -1,6 +1,6 @@
-"""Reads and writes the YAML head of a Markdown file, which is untrusted, and the entries and paths of pages; pure.
+"""Reads and writes the untrusted YAML head of a Markdown file, and the entries and paths of pages; pure.
 
-A head is a mapping of at most MAX_HEAD_CHARACTERS without aliases, of which ten can expand to a billion values.
+A head is a mapping of at most MAX_HEAD_CHARACTERS without aliases, because ten aliases can expand to a billion values.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 
 from csmd.text import display
 
-#: White space as the host's language has it; Python's differs in U+001C to U+001F and U+0085.
+#: White space as JavaScript, the host's language, defines it; Python's differs in U+001C to U+001F and U+0085.
 _JS_SPACE = tuple("\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff")  # fmt: skip
-#: A head is a few lines; YAML in Python reads about 100 KB a second.
+#: Most characters of a head: YAML in Python reads about 100 KB a second.
 MAX_HEAD_CHARACTERS = 16_384
-#: A width that no written value has, so that none is folded.
+#: The width at which YAML folds a value; none is as long.
 MAX_LINE_CHARACTERS = 100_000
 
 JS_SPACES = "".join(_JS_SPACE)
@@ -35,7 +35,7 @@ def split_head(text: str) -> tuple[str, str]:
     end = text.find("---", opening.end())
     if end < 0:
         return "", text
-    # The white space after it goes with it, the first line's indentation too.
+    # Drops the white space after it, with the indentation of the first line.
     return text[opening.end() : end], text[end + 3 :].lstrip(JS_SPACES)
 
 
@@ -48,8 +48,9 @@ def parse_head(head: str) -> tuple[dict[str, Any], str]:
     mapping, problem = _load_yaml(head)
     if problem:
         # Like the host, read a bare value such as *.py or {a,b} as text.
-        quoted, still = _load_yaml(_quote_values(head))
-        mapping, problem = (quoted, "") if not still else (mapping, problem)
+        quoted, quoted_problem = _load_yaml(_quote_values(head))
+        if not quoted_problem:
+            mapping, problem = quoted, ""
     if problem:
         return {}, problem
     if not isinstance(mapping, dict):
@@ -64,7 +65,7 @@ def split_memo(text: str) -> tuple[dict[str, Any], str, str]:
 
     problems: list[str] = []
 
-    class Careful(YAMLHandler):
+    class BoundedHandler(YAMLHandler):
         """Parses the head by `parse_head` after the library has split the file."""
 
         def load(self, fm: str, **_: object) -> dict[str, Any]:
@@ -73,7 +74,7 @@ def split_memo(text: str) -> tuple[dict[str, Any], str, str]:
             return mapping
 
     plain = text.removeprefix("\ufeff")
-    handler = Careful()
+    handler = BoundedHandler()
     if not handler.detect(plain.lstrip()):
         return {}, plain.strip(), ""
     mapping, body = frontmatter.parse(plain, handler=handler)
@@ -81,7 +82,7 @@ def split_memo(text: str) -> tuple[dict[str, Any], str, str]:
 
 
 def add_head(head: Mapping[str, Any], body: str) -> str:
-    """Returns a file with this head; no value can end the head or begin another line."""
+    """Returns a file with this head; no value can end the head or start another line."""
     import frontmatter
 
     fields = {str(key): _replace_dashes(value) for key, value in head.items()}
@@ -121,9 +122,9 @@ def _quote_values(head: str) -> str:
     lines = []
     for line in head.splitlines():
         field = _FIELD.fullmatch(line)
-        if field and field.group(2)[0] not in "\"'" and _NEEDS_QUOTES.search(field.group(2)):
-            value = field.group(2).replace("\\", "\\\\").replace('"', '\\"')
-            line = f'{field.group(1)}: "{value}"'
+        if field and field[2][0] not in "\"'" and _NEEDS_QUOTES.search(field[2]):
+            value = field[2].replace("\\", "\\\\").replace('"', '\\"')
+            line = f'{field[1]}: "{value}"'
         lines.append(line)
     return "\n".join(lines)
 
@@ -137,13 +138,13 @@ _ESCAPED_START, _ESCAPED_END = re.compile(r"<\\(\\*)!--"), re.compile(r"--\\(\\*
 
 
 def to_line(text: str) -> str:
-    """A text as one line of a page: no invisible characters, and marks of comments escaped."""
+    """Formats a text as one line of a page: without invisible characters, and with escaped comment marks."""
     flat = display.squeeze(display.defuse(text))
     return _COMMENT_END.sub(r"--\\\1>", _COMMENT_START.sub(r"<\\\1!--", flat))
 
 
 def from_line(line: str) -> str:
-    """The text of a line that `to_line` made."""
+    """Returns the text of a line that `to_line` made."""
     return _ESCAPED_END.sub(r"--\1>", _ESCAPED_START.sub(r"<\1!--", display.squeeze(line)))
 
 
@@ -162,24 +163,23 @@ USER = "user.md"
 PROJECTS, TOPICS = "projects/", "topics/"
 MAX_SLUG_CHARACTERS = 40
 #: Paths below the home or the pages' directory: a page, its archive, or a restored copy.
-_USER_PAGE = re.compile(rf"(?:memory/)?{re.escape(USER.removesuffix('.md'))}(?:\.restored-[^/]*)?\.md")
-_PROJECT_PAGE = re.compile(
-    rf"(?:memory/)?(?:archive/)?{PROJECTS}[^/]*-([0-9a-f]{{6}})(?:-[0-9]{{1,4}})?(?:\.restored-[^/]*)?\.md"
-)
+_RESTORED = r"(?:\.restored-[^/]*)?\.md"
+_USER_PAGE = re.compile(rf"(?:memory/)?{re.escape(USER.removesuffix('.md'))}{_RESTORED}")
+_PROJECT_PAGE = re.compile(rf"(?:memory/)?(?:archive/)?{PROJECTS}[^/]*-([0-9a-f]{{6}})(?:-[0-9]{{1,4}})?{_RESTORED}")
 
 
 def slugify(name: str) -> str:
-    """A name as a file's: small letters, digits and dashes."""
+    """Converts a name to the name of a file: lower-case letters, digits and dashes."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower())[:MAX_SLUG_CHARACTERS].strip("-") or "unnamed"
 
 
 def short_hash(name: str) -> str:
-    """Six hex digits of a name's hash."""
+    """Returns six hex digits of a name's hash."""
     return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:6]
 
 
 def project_page(name: str, key: str) -> str:
-    """The page of a project: two of one name have different ones."""
+    """Returns the path of a project's page; projects with the same name have different pages."""
     return f"{PROJECTS}{slugify(name)}-{short_hash(key)}.md"
 
 

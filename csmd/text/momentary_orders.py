@@ -40,7 +40,7 @@ def strip_momentary_bans(words: tuple[str, ...], head: str, refutes: bool) -> St
     """Removes the negations of an English sentence that do not state a lasting ban."""
     negations = [_classify_negation(words, index) for index in range(len(words))]
     remaining = tuple(word for word, negation in zip(words, negations, strict=True) if negation == "")
-    is_momentary = "momentary" in negations or _announces_own_action(words) or (refutes and picks_shown_option(words))
+    is_momentary = "momentary" in negations or _announces_own_action(words) or (refutes and picks_option(words))
     return Stripped(remaining, is_momentary and not holds("unfailing", "en", remaining, head))
 
 
@@ -91,7 +91,7 @@ def _first_clause(words: Sequence[str]) -> Sequence[str]:
 # --- corrections and announcements
 
 
-def picks_shown_option(words: Sequence[str]) -> bool:
+def picks_option(words: Sequence[str]) -> bool:
     """Whether an English sentence picks one of the shown options ("the other one"), not "as in the other files"."""
     return holds("picks", "en", words, "") and not holds("as_elsewhere", "en", words, "")
 

@@ -1,12 +1,13 @@
 """Finds the pasted lines of a prompt: output of programs, and documents; pure.
 
-Each line gets the weight of its marks of a program (`FORMS`). A block of lines is output if one is heavy or all are
-marked, except for typed lines at its ends. A document is recognised by its titles and typography below the user's lead,
-prose by a lead with a colon and an empty line. No list of words decides.
+A line is weighed by its marks of a program (`FORMS`). A block of lines is output if one line is heavy or all are marked,
+except for typed lines at its ends. A document is recognised by its titles and typography after the user's lead, prose by
+a lead with a colon and an empty line. No list of words decides.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
@@ -20,7 +21,7 @@ class Form(NamedTuple):
     """A mark of a program at the start of a line or in a token; the first form that matches counts."""
 
     name: str
-    where: Literal["line", "token"]
+    scope: Literal["line", "token"]
     weight: float
     pattern: str
 
@@ -47,23 +48,26 @@ HALVING_WORDS = 9
 INDENT_WEIGHT = 0.4
 #: Weight of a line that begins like the one above or below it.
 REPEAT_WEIGHT = 0.6
-#: Least weight of a line of output; of one that is the whole prompt.
+#: Least weight of a line of output.
 MIN_PRINTED_WEIGHT = 1.0
+#: Least weight of a line of output that is the whole prompt.
 MIN_SINGLE_LINE_WEIGHT = 2.5
-#: Least mean weight of a block of output without such a line; of two lines, or of a line beside output; of the only block.
+#: Least mean weight of a block of output without a heavy line.
 MIN_MEAN_WEIGHT = 0.36
+#: Least mean weight of two lines, and least weight of one line, next to output.
 MIN_PAIR_WEIGHT = 0.45
+#: Least mean weight of the only block of a prompt.
 MIN_ONLY_BLOCK_WEIGHT = 0.7
 #: A line of prose has at least MIN_PROSE_WORDS plain words and less weight than MAX_PROSE_WEIGHT.
 MIN_PROSE_WORDS = 4
 MAX_PROSE_WEIGHT = 0.35
-#: Weights of marks of a document: a title, one below a title and an empty line, typography, three code spans, a sentence.
+#: Weights of the marks of a document: a title, a title after a title, typography, three code spans, a long sentence.
 TITLE_WEIGHT = 0.8
 SUBTITLE_WEIGHT = 1.5
 TYPOGRAPHY_WEIGHT = 0.5
 CODE_WEIGHT = 0.5
 SENTENCE_WEIGHT = 0.4
-#: Least weight of a document without its sentences, and with them: below a lead, and without one.
+#: Least weights of a document without and with its sentences: after a lead, and without a lead.
 MIN_LED_WEIGHTS = (0.8, 1.5)
 MIN_BARE_WEIGHTS = (1.7, 2.75)
 #: Most words and lines that a user types around a document.
@@ -73,7 +77,7 @@ MAX_TITLE_WORDS = 12
 #: Fewest words of prose after a line with a colon, and most empty lines between the two.
 MIN_BODY_WORDS = 8
 MAX_EMPTY_LINES = 2
-#: A reviewer's remark: least characters, least mean words of a sentence, and most lines.
+#: A reviewer's remark has at least this many characters and words per sentence, and at most this many lines.
 MIN_REMARK_CHARACTERS = 200
 MIN_REMARK_SENTENCE_WORDS = 15
 MAX_REMARK_LINES = 3
@@ -82,10 +86,12 @@ MAX_LINE_CHARACTERS = 400
 #: Most characters of a line that are split into sentences, and fewest of a sentence that counts.
 MAX_SPLIT_CHARACTERS = 1500
 MIN_SENTENCE_CHARACTERS = 40
+#: Most sentences of a line that count.
+MAX_LINE_SENTENCES = 4
 MAX_DOCUMENT_LINES = 200
 TAB_COLUMNS = 4
 
-_LINE_FORMS, _TOKEN_FORMS = ([form for form in FORMS if form.where == where] for where in ("line", "token"))
+_LINE_FORMS, _TOKEN_FORMS = ([form for form in FORMS if form.scope == scope] for scope in ("line", "token"))
 _LINE_MARK, _TOKEN_MARK = (
     re.compile("|".join(f"({form.pattern})" for form in forms)) for forms in (_LINE_FORMS, _TOKEN_FORMS)
 )
@@ -93,7 +99,7 @@ _ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)])[ \t]")
 #: Letters of scripts without spaces.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff]")
 SENTENCE_END = re.compile(r"(?<![.!?:…])[.!?:…]++[\"”)]*\s+|[。！？：]")
-#: Ends of a user's words in a line that may continue with output.
+#: Possible ends of a user's words in a line that continues with output.
 _BREAK = re.compile(rf"{SENTENCE_END.pattern}|\s{{3,}}")
 SENTENCE_MARKS = tuple(".!?…。！？")
 QUESTION_MARKS = tuple("?？")
@@ -104,13 +110,13 @@ _TYPOGRAPHY = frozenset("—–“”‘’→…×≥≤§©®【】")
 class Line(NamedTuple):
     """A line that is not blank, with the weight of its marks of a program.
 
-    `at` is the offset of its `text`, `indent` its columns, `block` the number of empty lines above it, `words` the
-    number of its plain words.
+    `offset` is that of its `text`, `indent` its columns, `block` the number of empty lines before it, `words` the number
+    of its plain words.
     """
 
     start: int
     end: int
-    at: int
+    offset: int
     text: str
     indent: int
     block: int
@@ -145,9 +151,9 @@ def split_lines(plain: str) -> list[Line]:
     start = block = 0
     for row in plain.split("\n"):
         if text := row.strip():
-            at = 0 if row[0] == text[0] else row.index(text[0])
-            indent = len(row[:at].expandtabs(TAB_COLUMNS))
-            lines.append(Line(start, min(start + len(row) + 1, len(plain)), start + at, text, indent, block))
+            lead = row.index(text[0])
+            indent = len(row[:lead].expandtabs(TAB_COLUMNS))
+            lines.append(Line(start, min(start + len(row) + 1, len(plain)), start + lead, text, indent, block))
         block += not text
         start += len(row) + 1
     margin = min((line.indent for line in lines), default=0)
@@ -155,26 +161,26 @@ def split_lines(plain: str) -> list[Line]:
 
 
 def find_pasted(lines: list[Line]) -> list[Span]:
-    """Finds the spans of output and of a document; weighs the lines."""
+    """Weighs the lines, and finds the spans of output and of a document."""
     if not lines:
         return []
     is_led = False
-    for at, line in enumerate(lines):
-        words, weight = weigh(line.head)
+    for index, line in enumerate(lines):
+        words, weight = weigh_line(line.head)
         if not line.indent:
             is_led = line.text.endswith(COLONS) and not line.text[0].islower() and words <= MAX_TITLE_WORDS
-        is_moved = line.indent > 0 and not line.is_item and (weight or not is_led)
-        lines[at] = line._replace(words=words, weight=weight + INDENT_WEIGHT * bool(is_moved))
-    starts = [at for at, line in enumerate(lines) if not at or line.block != lines[at - 1].block]
+        is_indented = line.indent > 0 and not line.is_item and (weight or not is_led)
+        lines[index] = line._replace(words=words, weight=weight + INDENT_WEIGHT if is_indented else weight)
+    starts = [index for index, line in enumerate(lines) if not index or line.block != lines[index - 1].block]
     blocks = [range(*edges) for edges in zip(starts, [*starts[1:], len(lines)], strict=True)]
     printed = _find_printed(lines, blocks)
-    cut = _find_lead_end(lines[0].head)
-    begin = lines[0].at + cut if cut else lines[0].start
-    numbers = printed.union(_find_document(lines, blocks, printed), [0] if cut else [])
-    return [Span(lines[at].start if at else begin, lines[at].end) for at in numbers]
+    lead_end = _find_lead_end(lines[0].head)
+    begin = lines[0].offset + lead_end if lead_end else lines[0].start
+    pasted = printed.union(_find_document(lines, blocks, printed), [0] if lead_end else [])
+    return [Span(lines[index].start if index else begin, lines[index].end) for index in pasted]
 
 
-def weigh(text: str) -> tuple[int, float]:
+def weigh_line(text: str) -> tuple[int, float]:
     """Returns (plain words, weight of marks) of a line; in a script without spaces two letters are a word."""
     mark = _LINE_MARK.match(text)
     line_weight = _LINE_FORMS[(mark.lastindex or 1) - 1].weight if mark else 0.0
@@ -201,19 +207,19 @@ def _find_printed(lines: list[Line], blocks: Sequence[range]) -> set[int]:
     """Finds the numbers of the lines of output, blocks without the typed lines at their ends."""
     _weigh_repetition(lines)
     cores = [_trim_typed_lines(lines, block) for block in blocks]
-    weights_by_block = [[lines[at].weight for at in core] for core in cores]
+    weights_by_block = [[lines[index].weight for index in core] for core in cores]
     min_weight = MIN_PRINTED_WEIGHT if len(lines) > 1 else MIN_SINGLE_LINE_WEIGHT
     heavy = [max(weights, default=0.0) >= min_weight for weights in weights_by_block]
-    near = [any(heavy[max(0, at - 1) : at + 2]) for at in range(len(blocks))]
+    near = [any(heavy[max(0, index - 1) : index + 2]) for index in range(len(blocks))]
     for number, weights in enumerate(weights_by_block):
         min_mean = MIN_PAIR_WEIGHT if len(weights) == 2 else MIN_MEAN_WEIGHT
         if len(blocks) == 1:
             min_mean = MIN_ONLY_BLOCK_WEIGHT
         is_even = len(weights) > 1 and sum(weights) >= min_mean * len(weights)
         heavy[number] |= is_even or (near[number] and weights[:1] >= [MIN_PAIR_WEIGHT])
-    printed = {at for core, is_heavy in zip(cores, heavy, strict=True) if is_heavy for at in core}
+    printed = set(itertools.chain(*itertools.compress(cores, heavy)))
     marked = [number for number, is_heavy in enumerate(heavy) if is_heavy]
-    for number in range(*marked[:: len(marked) - 1]) if len(marked) > 1 else ():
+    for number in range(marked[0], marked[-1]) if marked else ():
         if not heavy[number] and not lines[blocks[number].start].is_typed:
             printed.update(blocks[number])
     return printed
@@ -221,22 +227,22 @@ def _find_printed(lines: list[Line], blocks: Sequence[range]) -> set[int]:
 
 def _weigh_repetition(lines: list[Line]) -> None:
     """Adds weight to neighbouring lines of one block that begin with the same two words."""
-    for at in range(1, len(lines)):
-        above, line = lines[at - 1], lines[at]
+    for index in range(1, len(lines)):
+        above, line = lines[index - 1 : index + 1]
         opening = above.head.split(None, 2)[:2]
         is_marked = (above.weight and line.weight) or any(word != word.lower() for word in opening[1:])
         is_repeated = len(opening) > 1 and line.head.split(None, 2)[:2] == opening
         if is_marked and is_repeated and above.block == line.block:
-            lines[at - 1] = above._replace(weight=above.weight + REPEAT_WEIGHT)
-            lines[at] = line._replace(weight=line.weight + REPEAT_WEIGHT)
+            lines[index - 1] = above._replace(weight=above.weight + REPEAT_WEIGHT)
+            lines[index] = line._replace(weight=line.weight + REPEAT_WEIGHT)
 
 
 def _find_lead_end(text: str) -> int:
     """Returns the offset in a line at which the user's words end and output begins; 0 if there is none."""
     for end in _BREAK.finditer(text):
-        words, weight = weigh(text[: end.end()].strip())
+        words, weight = weigh_line(text[: end.end()].strip())
         is_lead = words >= MIN_PROSE_WORDS - 1 and weight < MAX_PROSE_WEIGHT and text[0].isalpha()
-        if is_lead and weigh(text[end.end() :])[1] >= MIN_PRINTED_WEIGHT:
+        if is_lead and weigh_line(text[end.end() :])[1] >= MIN_PRINTED_WEIGHT:
             return end.end()
     return 0
 
@@ -253,47 +259,57 @@ def _trim_typed_lines(lines: Sequence[Line], block: range) -> range:
 
 def _find_document(lines: Sequence[Line], blocks: Sequence[range], printed: set[int]) -> range:
     """Finds the lines of a document between the typed lines before and after it, or of a whole prompt."""
-    settings = [_weigh_setting(lines, at) for at in range(min(MAX_DOCUMENT_LINES, len(lines)))]
-    stops, final = [len(lines)], blocks[-1]
-    if len(blocks) > 1 and len(final) <= MAX_LEAD_LINES and sum(lines[at].words for at in final) <= MAX_LEAD_WORDS:
-        above = final.start - 1
-        is_titled = lines[above].text[0] == "#" or (len(blocks[-2]) == 1 and _is_title(lines, above))
-        is_marked = is_titled or any(not lines[at].is_light or _weigh_setting(lines, at) for at in final)
-        stops = stops if is_marked else [final.start, *stops]
-    leads = [at for at, line in enumerate(lines[:MAX_LEAD_LINES], 1) if line.text.endswith(COLONS)][:1]
-    for first in dict.fromkeys([*([0] if settings[0] else leads), *leads, blocks[0].stop]):
-        is_led = 0 < first <= len(settings) and not settings[first - 1]
-        for stop in stops:
-            rest = [at for at in range(first, min(stop, len(settings))) if at not in printed]
+    layouts = [_weigh_layout(lines, index) for index in range(min(MAX_DOCUMENT_LINES, len(lines)))]
+    leads = [index for index, line in enumerate(lines[:MAX_LEAD_LINES], 1) if line.text.endswith(COLONS)][:1]
+    for first in dict.fromkeys([*([0] if layouts[0] else leads), *leads, blocks[0].stop]):
+        is_led = 0 < first <= len(layouts) and not layouts[first - 1]
+        for stop in _find_stops(lines, blocks):
+            rest = [index for index in range(first, min(stop, len(layouts))) if index not in printed]
             if not rest or (is_led and sum(line.words for line in lines[:first]) > MAX_LEAD_WORDS):
                 continue
-            min_setting, min_weight = MIN_LED_WEIGHTS if is_led else MIN_BARE_WEIGHTS
-            setting = sum(settings[at] for at in rest)
-            is_set = setting >= min_setting and setting + _weigh_sentences(lines[at] for at in rest) >= min_weight
-            if is_set or (is_led and first not in printed and _leads_to_prose(lines, range(first, stop))):
+            min_layout, min_weight = MIN_LED_WEIGHTS if is_led else MIN_BARE_WEIGHTS
+            layout = sum(layouts[index] for index in rest)
+            weight = layout + _weigh_sentences(lines[index] for index in rest)
+            is_document = layout >= min_layout and weight >= min_weight
+            if is_document or (is_led and first not in printed and _leads_to_prose(lines, range(first, stop))):
                 return range(first, stop)
     return range(len(lines) if not printed and _is_remark(lines) else 0)
 
 
-def _weigh_setting(lines: Sequence[Line], at: int) -> float:
+def _find_stops(lines: Sequence[Line], blocks: Sequence[range]) -> list[int]:
+    """Returns the possible ends of a document: before the last block if the user may have typed it, and after it."""
+    final = blocks[-1]
+    is_short = len(final) <= MAX_LEAD_LINES and sum(line.words for line in lines[final.start :]) <= MAX_LEAD_WORDS
+    if len(blocks) < 2 or not is_short:
+        return [len(lines)]
+    above = final.start - 1
+    is_titled = lines[above].text[0] == "#" or (len(blocks[-2]) == 1 and _is_title(lines, above))
+    is_marked = is_titled or any(not lines[index].is_light or _weigh_layout(lines, index) for index in final)
+    return [len(lines)] if is_marked else [final.start, len(lines)]
+
+
+def _weigh_layout(lines: Sequence[Line], index: int) -> float:
     """Returns the weight of a line's titles and typography."""
-    text = lines[at].text[:MAX_SPLIT_CHARACTERS]
-    is_title = _is_title(lines, at)
-    is_below = at > 0 and lines[at - 1].block != lines[at].block and _is_title(lines, at - 1)
-    titles = is_title * (TITLE_WEIGHT + SUBTITLE_WEIGHT * is_below)
-    code = CODE_WEIGHT * min(3, len(re.findall("`+", text)) // 3) if "`" in text else 0.0
-    return titles + code + TYPOGRAPHY_WEIGHT * (not text.isascii() and not _TYPOGRAPHY.isdisjoint(text))
+    text = lines[index].text[:MAX_SPLIT_CHARACTERS]
+    is_title = _is_title(lines, index)
+    is_below = index > 0 and lines[index - 1].block != lines[index].block and _is_title(lines, index - 1)
+    weight = CODE_WEIGHT * min(3, len(re.findall("`+", text)) // 3)
+    if is_title:
+        weight += TITLE_WEIGHT + SUBTITLE_WEIGHT if is_below else TITLE_WEIGHT
+    return weight + TYPOGRAPHY_WEIGHT if not _TYPOGRAPHY.isdisjoint(text) else weight
 
 
 def _weigh_sentences(lines: Iterable[Line]) -> float:
-    """Returns the weight of the sentences of some length in lines, at most four of each line."""
+    """Returns the weight of the long sentences in lines, at most four of each line."""
     parts = (SENTENCE_END.split(line.text[:MAX_SPLIT_CHARACTERS]) for line in lines if not line.text[0].islower())
-    return SENTENCE_WEIGHT * sum(min(4, sum(len(part) >= MIN_SENTENCE_CHARACTERS for part in each)) for each in parts)
+    counts = (sum(len(part) >= MIN_SENTENCE_CHARACTERS for part in of_line) for of_line in parts)
+    return SENTENCE_WEIGHT * sum(min(MAX_LINE_SENTENCES, count) for count in counts)
 
 
-def _is_title(lines: Sequence[Line], at: int) -> bool:
+def _is_title(lines: Sequence[Line], index: int) -> bool:
     """Whether a line is short, open-ended and followed by a longer one or an empty line."""
-    line, after = lines[at], lines[min(at + 1, len(lines) - 1)]
+    line = lines[index]
+    after = lines[min(index + 1, len(lines) - 1)]
     first, last = line.text[0], line.text[-1]
     is_marked = not line.is_light or line.is_item or not (first.isalnum() or first in "#§*_")
     if is_marked or first.islower() or last in ".,;:!?。：！？" or line.words > MAX_TITLE_WORDS:
@@ -305,10 +321,11 @@ def _leads_to_prose(lines: Sequence[Line], body: range) -> bool:
     """Whether a line with a colon and an empty line lead to prose, and not to a typed list."""
     lead, line = lines[body.start - 1], lines[body.start]
     is_apart = lead.text.endswith(COLONS) and 1 <= line.block - lead.block <= MAX_EMPTY_LINES
-    is_wrapped = any(lines[at].indent > 0 and not lines[at].is_item for at in body)
+    is_wrapped = any(lines[index].indent > 0 and not lines[index].is_item for index in body)
     is_listed = (line.is_item and not is_wrapped) or line.text.startswith("**") or line.text[0].islower()
     is_question = lines[body.stop - 1].text.endswith(QUESTION_MARKS)
-    return is_apart and not is_listed and not is_question and sum(lines[at].words for at in body) >= MIN_BODY_WORDS
+    word_count = sum(lines[index].words for index in body)
+    return is_apart and not is_listed and not is_question and word_count >= MIN_BODY_WORDS
 
 
 def _is_remark(lines: Sequence[Line]) -> bool:

@@ -1,4 +1,4 @@
-"""Recognises what a program printed, code, data, and the reports of checks and edits, by their form; pure."""
+"""Recognises program output, code, data, and reports of checks and edits by their form; pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from csmd.text.sentence_words import WORDS, phrase_size
 MIN_BARS = 2
 #: Most words of a sentence that only says how checks ended.
 MAX_STATUS_WORDS = 12
-#: Most words from a number to the word that makes it a count of tests.
+#: Most words from a number to the word that makes the number a count of tests.
 MAX_COUNTED_DISTANCE = 3
 
 
@@ -71,8 +71,8 @@ def is_printed(text: str) -> bool:
 
 def counts_tests(words: Sequence[str]) -> bool:
     """Whether a sentence of these words counts tests: "14 unit tests passed"."""
-    numbers = (at for at, word in enumerate(words) if word.isdigit())
-    return any(not _COUNTED.isdisjoint(words[at + 1 : at + 1 + MAX_COUNTED_DISTANCE]) for at in numbers)
+    numbers = (index for index, word in enumerate(words) if word.isdigit())
+    return any(not _COUNTED.isdisjoint(words[index + 1 : index + 1 + MAX_COUNTED_DISTANCE]) for index in numbers)
 
 
 def is_check_status(words: Sequence[str]) -> bool:

@@ -1,6 +1,6 @@
-"""Text as rows, sentences, sections and passages; pure.
+"""Splits a text into rows, sentences, sections and passages; pure.
 
-A passage is a run of neighbouring sentences of one section, the unit that is found and shown. Its offsets are
+A passage is a run of neighbouring sentences of one section, the unit that a search finds and shows. Its offsets are
 characters of the given text, so that it is stored as two numbers. A section ends at a heading and at both ends of a code
 block; an empty line and a rule end a paragraph. Everything except white space, fences and rules is in exactly one
 passage.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -18,8 +19,8 @@ from csmd.text.display import cut, squeeze
 from csmd.text.tokens import content_words
 
 _CODE_FENCE = re.compile(r"\s{0,12}(`{3,}|~{3,})(.*)", re.DOTALL)
-#: Before a small letter only a plain full stop behind a word of two letters ends a sentence: "see v. 2", "(e.g. this)
-#: and".
+#: Before a small letter only a plain full stop after a word of two letters ends a sentence, unlike "see v. 2" and
+#: "(e.g. this) and".
 _SENTENCE_BREAK = re.compile(
     r"(?<=[.!?。！？؟।։])([\"')\]]*)\s+(?=[\"'(\[«“„]?[A-Z0-9`À-ÞΑ-ΩА-Я\u0590-\u1fff\u3040-\u9fff\uac00-\ud7af])"
     r"|(?<=[^\W\d_]{2}[.!?])()\s+(?=[^\W\d_])|(?<=[。！？])"
@@ -35,33 +36,38 @@ MIN_WRAPPED_CHARACTERS = 60
 _SENTENCE_MARK = re.compile(r"[.!?](?:\s|$)")
 #: Longest line whose sentences are cached: memories, which are split again and again.
 MAX_CACHED_CHARACTERS = 600
+MAX_ABBREVIATION_CHARACTERS = 12
+#: Ends of a chunk, the best first.
+CHUNK_ENDS = ("\n\n", "\n", ". ", " ")
+#: Most occurrences of a term that are compared for an excerpt.
+MAX_OCCURRENCES = 20
 
 
 def normalise_newlines(text: str) -> str:
-    """`text` with "\n" for every other character that breaks a line: as long as before."""
+    """Replaces every other character that breaks a line by "\n"; the length stays."""
     return _BREAK.sub("\n", text)
 
 
 def remove_code(text: str) -> str:
-    """`text` without fenced code blocks; one that is not closed goes to the end.
+    """Removes fenced code blocks; one that is not closed extends to the end.
 
-    A block ends at a fence of its own kind that is at least as long and bare, so that one may hold another.
+    A block ends at a bare fence of its own kind that is at least as long, so that a block may contain another.
     """
     if "```" not in text and "~~~" not in text:
         return text
-    kept: list[str] = []
+    lines: list[str] = []
     fence = ""
     for line in text.splitlines():
-        fenced = _CODE_FENCE.match(line)
-        mark, rest = fenced.groups() if fenced else ("", "")
+        match = _CODE_FENCE.match(line)
+        mark, rest = match.groups() if match else ("", "")
         if fence:
             if mark.startswith(fence) and not rest.strip():
                 fence = ""
         elif mark and not (mark[0] == "`" and "`" in rest):
             fence = mark
         else:
-            kept.append(line)
-    return "\n".join(kept)
+            lines.append(line)
+    return "\n".join(lines)
 
 
 class Row(NamedTuple):
@@ -83,7 +89,7 @@ def read_prose_rows(text: str) -> list[Row]:
     Code blocks, tables, rules and quotes of code are left out.
     """
     rows: list[tuple[list[str], int]] = []
-    length = 0  # of the last row, which may still grow
+    length = 0  # of the last row, while it is open
     is_open = False
     for line in remove_code(text).splitlines():
         stripped = line.strip()
@@ -121,73 +127,57 @@ def split_sentences(line: str) -> list[str]:
 
 @cached_short(2048, characters=MAX_CACHED_CHARACTERS)
 def _split_line(line: str) -> tuple[str, ...]:
-    pieces: list[list[str]] = []
-    at = 0
-    for end in (*_SENTENCE_BREAK.finditer(line), None):
-        part = (line[at:] if end is None else line[at : max(end.start(), end.end(1), end.end(2))]).strip()
-        at = end.end() if end else at
-        if pieces and _ABBREVIATION.search(pieces[-1][-1][-12:]):
-            pieces[-1].append(part)
+    breaks = list(_SENTENCE_BREAK.finditer(line))
+    starts = [0, *(match.end() for match in breaks)]
+    ends = [*(max(match.start(), match.end(1), match.end(2)) for match in breaks), len(line)]
+    sentences: list[list[str]] = []
+    for part in (line[start:end].strip() for start, end in zip(starts, ends, strict=True)):
+        if sentences and _ABBREVIATION.search(sentences[-1][-1][-MAX_ABBREVIATION_CHARACTERS:]):
+            sentences[-1].append(part)
         elif part:
-            pieces.append([part])
-    return tuple(" ".join(parts) for parts in pieces)
+            sentences.append([part])
+    return tuple(" ".join(parts) for parts in sentences)
 
 
 def find_chunks(text: str, *, limit: int) -> list[tuple[int, int]]:
-    """Cuts `text` into passages of at most `limit` characters: (start, end), in order and without gaps.
+    """Cuts `text` into chunks of at most `limit` characters: (start, end), in order and without gaps.
 
-    Cuts fall at a blank line, else a line end, else a sentence end, else a space.
+    A chunk ends at a blank line, else a line end, else a sentence end, else a space.
     """
     spans: list[tuple[int, int]] = []
-    start, size = 0, len(text)
-    while size - start > limit:
+    start = 0
+    while len(text) - start > limit:
         window = text[start : start + limit]
-        at = -1
-        for mark in ("\n\n", "\n", ". ", " "):
-            at = window.rfind(mark)
-            if at > limit // 3:
-                at += len(mark)
-                break
-        end = start + (at if at > limit // 3 else limit)
+        cuts = (window.rfind(mark) + len(mark) for mark in CHUNK_ENDS if window.rfind(mark) > limit // 3)
+        end = start + next(cuts, limit)
         spans.append((start, end))
         start = end
     if text[start:].strip() or not spans:
-        spans.append((start, size))
+        spans.append((start, len(text)))
     return spans
 
 
 def excerpt(text: str, terms: list[str], *, limit: int) -> str:
-    """Returns the part of `text` of at most `limit` characters with most of `terms`; `word*` matches a beginning."""
+    """Returns the part of `text` of at most `limit` characters with the most `terms`; `word*` matches a beginning."""
     if len(text) <= limit:
         return text
     folded = text.casefold()
     if len(folded) != len(text):  # some letters fold to two: offsets must stay the text's own
         folded = "".join(small if len(small := char.casefold()) == 1 else char for char in text)
     lead = min(80, limit // 3)
-    spots = sorted({match for term in terms for match in _find_spots(folded, term.removesuffix("*"))})
-    if not spots:
+    patterns = (re.escape(term.removesuffix("*")) for term in terms)
+    matches = (itertools.islice(re.finditer(pattern, folded), MAX_OCCURRENCES) for pattern in patterns)
+    offsets = sorted({match.start() for of_term in matches for match in of_term})
+    if not offsets:
         return cut(text, limit)
-    best, best_count, first = 0, 0, 0
-    for right, spot in enumerate(spots):
-        while spot - spots[first] > max(0, limit - 120):
-            first += 1
-        if right - first + 1 > best_count:
-            best, best_count = first, right - first + 1
-    start = max(0, spots[best] - lead)
+    # The offset after which most others follow within the limit.
+    counts = [bisect_right(offsets, offset + max(0, limit - 120)) - index for index, offset in enumerate(offsets)]
+    start = max(0, offsets[counts.index(max(counts))] - lead)
     if start:
         space = text.find(" ", start, start + lead // 2)
         start = space + 1 if space >= 0 else start
         return "…" + cut(text[start:].lstrip(), limit - 1)
     return cut(text, limit)
-
-
-def _find_spots(folded: str, term: str) -> list[int]:
-    places: list[int] = []
-    at = folded.find(term)
-    while at >= 0 and len(places) < 20:
-        places.append(at)
-        at = folded.find(term, at + len(term))
-    return places
 
 
 #: Most content words of a passage.
@@ -214,25 +204,25 @@ class Span(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """A sentence or line; `words` counts its content words, `section` and `paragraph`: it begins one."""
+    """A sentence or line with its number of content words, and whether it begins a section or a paragraph."""
 
     start: int
     end: int
     words: int
-    section: bool
-    paragraph: bool
+    is_section: bool
+    is_paragraph: bool
 
 
-def find_passages(text: str, *, most: int = 10_000) -> list[Span]:
-    """Finds the spans of the passages of `text` in order; at most `most`."""
+def find_passages(text: str, *, limit: int = 10_000) -> list[Span]:
+    """Finds the spans of the first `limit` passages of `text`, in order."""
     spans: list[Span] = []
     start = end = words = 0
     for piece in _split_pieces(text):
         fits = words + piece.words <= MAX_PASSAGE_WORDS and piece.end - start <= MAX_PASSAGE_CHARACTERS
-        ends = piece.section or (piece.paragraph and words >= MIN_PARAGRAPH_WORDS)
+        ends = piece.is_section or (piece.is_paragraph and words >= MIN_PARAGRAPH_WORDS)
         if end > start and (ends or not fits):
             spans.append(Span(start, end))
-            if len(spans) >= most:
+            if len(spans) >= limit:
                 return spans
             start, words = piece.start, 0
         elif end == start:
@@ -245,33 +235,33 @@ def find_passages(text: str, *, most: int = 10_000) -> list[Span]:
 
 def _split_pieces(text: str) -> Iterator[_Piece]:
     """Yields the sentences of prose and the lines of code, each no longer than a passage."""
-    fence, section, paragraph = "", True, True
+    fence = ""
+    is_section = is_paragraph = True
     for match in _LINE.finditer(normalise_newlines(text)):
-        line, at = match.group(), match.start()
+        line, offset = match.group(), match.start()
         if not line:
             break
         mark = _FENCE.match(line)
         if mark and (not fence or mark[1].startswith(fence)):
-            fence, section = ("" if fence else mark[1]), True
+            fence = "" if fence else mark[1]
+            is_section = True
             continue
         if not line.strip() or (not fence and _RULE.match(line)):
-            paragraph = True
+            is_paragraph = True
             continue
-        heading = not fence and _HEADING.match(line) is not None
+        is_section = is_section or (not fence and _HEADING.match(line) is not None)
         cuts = [0, len(line)] if fence else [0, *(end.end() for end in _SENTENCE_END.finditer(line)), len(line)]
         for start, end in itertools.pairwise(cuts):
             for part in _split_long_sentence(line, start, end):
                 words = _count_words(line[part.start : part.end])
-                yield _Piece(at + part.start, at + part.end, words, section or heading, paragraph)
-                section = paragraph = heading = False
+                yield _Piece(offset + part.start, offset + part.end, words, is_section, is_paragraph)
+                is_section = is_paragraph = False
 
 
 def _split_long_sentence(line: str, start: int, end: int) -> Iterator[Span]:
     """Yields a sentence without the white space around it, in parts if it is longer than a passage."""
-    while start < end and line[start].isspace():
-        start += 1
-    while end > start and line[end - 1].isspace():
-        end -= 1
+    end = start + len(line[start:end].rstrip())
+    start = end - len(line[start:end].lstrip())
     while end - start > MAX_PASSAGE_CHARACTERS or (
         end - start >= MAX_PASSAGE_WORDS * 2 and _count_words(line[start:end]) > MAX_PASSAGE_WORDS
     ):
@@ -301,9 +291,9 @@ def _count_words(text: str) -> int:
 
 #: Most characters of a turn's beginning that are read as prose.
 MAX_HEAD_CHARACTERS = 14_000
-#: Most characters of its end.
+#: Most characters of a turn's end that are read as prose.
 MAX_TAIL_CHARACTERS = 6_000
-#: Longer lines are cut.
+#: Most characters of a line that are read.
 MAX_LINE_CHARACTERS = 2_000
 #: Most rows; those in the middle are left out.
 MAX_ROWS = 200
@@ -318,11 +308,11 @@ _EMPHASIS = re.compile(
     r"(`[^`\n]*`)|(?<![\w/.*])(\*{1,3}|~~)(?=[\w\"'`(\[])([^*\n]{1,400}?)(?<=[\w\"'`)\].,:;!?%])\2(?![\w/.*])"
     r"|(?<!\w)__(?=\w)([^_\n]{1,200} [^_\n]{1,200})__(?!\w)"
 )
-#: Marks of emphasis whose other half is in another sentence.
+#: A mark of emphasis whose counterpart is in another sentence.
 _HALF_EMPHASIS = re.compile(r"(`[^`\n]*`)|^\*{2,3}(?=[\w\"'`(])|(?<=[\w.:;!?)\"'`%])\*{2,3}(?=[ ,;:.]|$)")
 _LEADING_ICONS = re.compile(r"^(?:[✅✓✔❌⚠🔴🟡🔵🟢🎉⏺►→•]️?\s*){1,3}(?=\S)")
 _EMPHASIS_MARK = re.compile(r"[*_~✅✓✔❌⚠🔴🟡🔵🟢🎉⏺►→•]")
-#: Words that end no sentence.
+#: Words that do not end a sentence.
 _OPEN_ENDED_WORDS = frozenset("a an and always are as at be but by can for from if in is it keep must my never no not of on or our prefer should so"
                      " that the their this to use we when which with".split())  # fmt: skip
 
@@ -383,17 +373,17 @@ def strip_emphasis(sentence: str) -> str:
 
 
 def _bounded_text(text: str) -> str:
-    """Returns the head and tail of `text` with lines cut and without insertions of programs."""
+    """Returns the head and tail of `text` with shortened lines and without insertions of programs."""
     if len(text) > MAX_HEAD_CHARACTERS + MAX_TAIL_CHARACTERS:
         text = f"{text[:MAX_HEAD_CHARACTERS]}\n\n{text[-MAX_TAIL_CHARACTERS:]}"
     text = "\n".join(line[:MAX_LINE_CHARACTERS] for line in normalise_newlines(text).splitlines())
-    kept: list[str] = []
-    at = depth = 0
-    for mark in _INSERTED_TAG.finditer(text):
+    outside: list[str] = []
+    start = depth = 0
+    for tag in _INSERTED_TAG.finditer(text):
         if depth == 0:
-            kept.append(text[at : mark.start()])
-        depth = max(0, depth - 1) if mark[1] else depth + 1
-        at = mark.end()
+            outside.append(text[start : tag.start()])
+        depth = max(0, depth - 1) if tag[1] else depth + 1
+        start = tag.end()
     if depth == 0:
-        kept.append(text[at:])
-    return "\n".join(kept)
+        outside.append(text[start:])
+    return "\n".join(outside)

@@ -1,6 +1,6 @@
-"""Finds the parts of a prompt that are another speaker's words; pure.
+"""Finds the quotations in a prompt: the parts that are another speaker's words; pure.
 
-They are tags, `>` lines, indented blocks, mails, text in quotation marks, reported claims, and unmarked pastes
+Quotations are tags, `>` lines, indented blocks, mails, text in quotation marks, reported claims, and unmarked pastes
 (pastes.py). In doubt a part is a quotation. Offsets are characters of the prompt. Code in fences and between backticks
 is left to prose.py, so tags in code do not count. A mail extends to the end of its prompt, because its last line is
 unknown.
@@ -13,17 +13,8 @@ from collections.abc import Iterable, Sequence
 
 from csmd import data
 from csmd.cache import cached
-from csmd.text.pastes import (
-    COLONS,
-    MAX_LINE_CHARACTERS,
-    MAX_PROSE_WEIGHT,
-    SENTENCE_END,
-    SENTENCE_MARKS,
-    Line,
-    find_pasted,
-    split_lines,
-    weigh,
-)
+from csmd.text import pastes
+from csmd.text.pastes import MAX_LINE_CHARACTERS, SENTENCE_END, SENTENCE_MARKS, Line, split_lines
 from csmd.text.prose import Span, normalise_newlines
 from csmd.text.tokens import content_stems, content_words, stem
 
@@ -35,7 +26,7 @@ MAX_TYPED_LINES = 1000
 ACCEPTED_PLAN = "Implement the following plan:"
 #: Fewest words of a statement in quotation marks.
 MIN_QUOTED_WORDS = 4
-#: Most words before it in its sentence that attribute it.
+#: Most words before a quotation in its sentence that attribute it to a speaker.
 MAX_ATTRIBUTION_WORDS = 6
 #: Fewest words of a quotation without attribution.
 MIN_UNATTRIBUTED_WORDS = 20
@@ -51,7 +42,7 @@ _CODE = re.compile(
 )
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]{0,60})(?:\s[^<>]{0,500})?>")
 _HEADER = re.compile(r"[*_]{0,5}([^\W\d_][\w -]{0,20}?)[*_]{0,2}:[*_]{0,2}[ \t]+(\S.*)$")
-#: The header lines of a mail; whatever their language, one of three or more names an address.
+#: The header lines of a mail. In other languages a mail has three or more, one with an address.
 _MAIL_HEADERS = frozenset({"from", "to", "cc", "date", "sent", "subject", "reply-to"})
 _ADDRESS = re.compile(r"[^\s<>@]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+")
 #: Text between quotation marks of any script, in one line.
@@ -65,18 +56,19 @@ _PHRASES = [phrase.replace("_", " ").rpartition(" ") for phrases in _SAYING for 
 _VERBS = tuple(verb for verb, _, _ in _PHRASES if verb)
 _LEADS = sorted({":", *(f" {lead}" if verb else lead for verb, _, lead in _PHRASES)})
 _CLAUSE, _SENTENCE = (re.compile(rf",?[^\n{end}.;!?。；！？「『“„«\"]+") for end in (",，", ""))
+_CLAUSE_MARK = re.compile(r"[\n.,;:!?。，；！？]")
 #: Characters after a quotation that is a clause by itself.
 _CLAUSE_ENDS = frozenset(["", *"\n,;.!?:)—–，。；！？"])
 
 
 @cached(512)
 def find_quotations(prompt: str) -> tuple[Span, ...]:
-    """Finds the disjoint spans of a prompt that are another's words, in order."""
+    """Finds the disjoint spans of a prompt that are another speaker's words, in order."""
     head, tail = _find_middle(prompt)
     if head >= tail:
         return _find_in_typed(prompt)
-    behind = (Span(tail + start, tail + end) for start, end in _find_in_typed(prompt[tail:]))
-    return (*_find_in_typed(prompt[:head]), Span(head, tail), *behind)
+    last_spans = (Span(tail + start, tail + end) for start, end in _find_in_typed(prompt[tail:]))
+    return (*_find_in_typed(prompt[:head]), Span(head, tail), *last_spans)
 
 
 def blank_quotations(prompt: str) -> str:
@@ -85,7 +77,7 @@ def blank_quotations(prompt: str) -> str:
 
 
 def is_quoted(prompt: str, start: int, end: int) -> bool:
-    """Whether more than half of a stretch of a prompt is another's words."""
+    """Whether more than half of a stretch of a prompt is quoted."""
     size = sum(max(0, min(end, span.end) - max(start, span.start)) for span in find_quotations(prompt))
     return 2 * size > end - start
 
@@ -104,8 +96,9 @@ def is_of_another(statement: str, prompt: str) -> bool:
 def _find_middle(prompt: str) -> tuple[int, int]:
     """Returns the start and end of the middle of a long prompt; for a short one the end comes before the start."""
     head, tail = len(prompt), 0
-    if head > MAX_TYPED_CHARACTERS:
-        head, tail = MAX_TYPED_CHARACTERS // 2, head - MAX_TYPED_CHARACTERS // 2
+    if len(prompt) > MAX_TYPED_CHARACTERS:
+        head = MAX_TYPED_CHARACTERS // 2
+        tail = len(prompt) - head
     if prompt.count("\n") > MAX_TYPED_LINES:
         head = min(head, len("\n".join(prompt.split("\n", MAX_TYPED_LINES // 2)[:-1])) + 1)
         tail = max(tail, len(prompt.rsplit("\n", MAX_TYPED_LINES // 2 + 1)[0]) + 1)
@@ -122,7 +115,7 @@ def _find_in_typed(prompt: str) -> tuple[Span, ...]:
     if plain.lstrip().startswith(ACCEPTED_PLAN):
         return _merge([*marked, *_find_trailer(plain)])
     marked += [*_find_quoted(plain), *_find_reported(plain)]
-    return _merge([*marked, *find_pasted(split_lines(_blank_spans(plain, marked)) if marked else lines)])
+    return _merge([*marked, *pastes.find_pasted(split_lines(_blank_spans(plain, marked)) if marked else lines)])
 
 
 def _merge(spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -139,11 +132,11 @@ def _merge(spans: Iterable[Span]) -> tuple[Span, ...]:
 def _blank_spans(text: str, spans: Iterable[Span]) -> str:
     """Replaces the spans of a text by blanks."""
     parts: list[str] = []
-    at = 0
+    previous_end = 0
     for start, end in _merge(spans):
-        parts += (text[at:start], _blank(normalise_newlines(text[start:end]), " "))
-        at = end
-    return "".join((*parts, text[at:])) if parts else text
+        parts += (text[previous_end:start], _blank(normalise_newlines(text[start:end]), " "))
+        previous_end = end
+    return "".join((*parts, text[previous_end:]))
 
 
 def _find_quoted(plain: str) -> list[Span]:
@@ -152,59 +145,56 @@ def _find_quoted(plain: str) -> list[Span]:
     for match in _IN_MARKS.finditer(plain):
         inside = match.group()[1:-1]
         before = plain[max(0, match.start() - MAX_LINE_CHARACTERS) : match.start()].rpartition("\n")[2]
-        words, weight = weigh(inside)
+        words, weight = pastes.weigh_line(inside)
         is_closed = inside.endswith(SENTENCE_MARKS) or plain[match.end() : match.end() + 1] in _CLAUSE_ENDS
         is_attributed = is_closed and 1 <= len(SENTENCE_END.split(before)[-1].split()) <= MAX_ATTRIBUTION_WORDS
         is_long = words >= MIN_UNATTRIBUTED_WORDS or len(SENTENCE_END.split(inside.rstrip("".join(SENTENCE_MARKS)))) > 1
-        if words >= MIN_QUOTED_WORDS and (is_attributed or is_long) and weight < MAX_PROSE_WEIGHT:
+        if words >= MIN_QUOTED_WORDS and (is_attributed or is_long) and weight < pastes.MAX_PROSE_WEIGHT:
             spans.append(Span(*match.span()))
     return spans
 
 
 def _find_reported(plain: str) -> list[Span]:
-    """Finds clauses in which the user reports another's claim: the subject, the verb, and the claim."""
+    """Finds the clauses that report another speaker's claim: the subject, the verb, and the claim."""
     spans: list[Span] = []
     for lead in _LEADS:
-        at = plain.find(lead)
-        while at >= 0:
-            behind = at + len(lead)
-            end = at - (lead != ":" and plain[at - 1 : at] == ",")
+        for match in re.finditer(re.escape(lead), plain):
+            has_comma = lead != ":" and plain.endswith(",", 0, match.start())
+            end = match.start() - has_comma
             is_verb = plain.endswith(_VERBS, 0, end) or lead[0] not in " :"
-            if is_verb and not (lead.isascii() and plain[behind : behind + 1].isalpha()):
-                before = re.split(r"[\n.,;:!?。，；！？]", plain[max(0, end - MAX_LINE_CHARACTERS) : end])[-1].lstrip()
-                clause = (_SENTENCE if lead == ":" else _CLAUSE).match(plain, behind)
-                spans += [Span(end - len(before), clause.end())] if clause else []
-            at = plain.find(lead, behind)
+            if not is_verb or (lead.isascii() and plain[match.end() : match.end() + 1].isalpha()):
+                continue
+            subject = _CLAUSE_MARK.split(plain[max(0, end - MAX_LINE_CHARACTERS) : end])[-1].lstrip()
+            clause = (_SENTENCE if lead == ":" else _CLAUSE).match(plain, match.end())
+            if clause:
+                spans.append(Span(end - len(subject), clause.end()))
     return spans
 
 
 def _find_trailer(plain: str) -> list[Span]:
-    """Finds the host's addition below an accepted plan: a last paragraph that ends with the path of a file."""
+    """Finds the host's addition after an accepted plan: a last paragraph that ends with the path of a file."""
     text = plain.rstrip()
     start = text.rfind("\n\n") + 2
     lead, _, path = text[start:].rpartition(" ")
-    is_added = start > 1 and "\n" not in text[start:] and lead.endswith(COLONS) and path.startswith(("/", "~"))
+    is_added = start > 1 and "\n" not in text[start:] and lead.endswith(pastes.COLONS) and path.startswith(("/", "~"))
     return [Span(start, len(plain))] if is_added else []
 
 
 def _find_tagged(plain: str) -> list[Span]:
     """Finds the spans from an opening tag to its closing tag."""
     spans: list[Span] = []
-    open_at: dict[str, int] = {}
-    depth: dict[str, int] = {}
+    open_tags: dict[str, list[int]] = {}
     for tag in _TAG.finditer(plain):
         closes, name = tag.groups()
+        starts = open_tags.setdefault(name, [])
         if not closes:
-            open_at.setdefault(name, tag.start())
-            depth[name] = depth.get(name, 0) + 1
-        elif depth.get(name):
-            depth[name] -= 1
-            if not depth[name]:
-                start = open_at.pop(name)
-                whole = plain[start : tag.end()]
-                opens_line = not plain[plain.rfind("\n", 0, start) + 1 : start].strip()
-                if opens_line or "\n" in whole or len(whole) >= MIN_TAGGED_CHARACTERS:
-                    spans.append(Span(start, tag.end()))
+            starts.append(tag.start())
+        elif starts:
+            start = starts.pop()
+            whole = plain[start : tag.end()]
+            opens_line = not plain[plain.rfind("\n", 0, start) + 1 : start].strip()
+            if not starts and (opens_line or "\n" in whole or len(whole) >= MIN_TAGGED_CHARACTERS):
+                spans.append(Span(start, tag.end()))
     return spans
 
 
@@ -212,10 +202,9 @@ def _find_indented(lines: Sequence[Line]) -> list[Span]:
     """Finds lines after a `>`, and indented blocks that do not belong to a list."""
     spans: list[Span] = []
     in_block = in_list = False
-    for at, line in enumerate(lines):
-        # A block after a line with a colon needs no empty line before it.
-        is_apart = not at or line.block != lines[at - 1].block
-        is_led = is_apart or lines[at - 1].text.endswith(":")
+    for index, line in enumerate(lines):
+        is_apart = not index or line.block != lines[index - 1].block
+        is_led = is_apart or lines[index - 1].text.endswith(":")  # a colon replaces the empty line before a block
         is_quoted = line.text[0] == ">"
         in_block = not is_quoted and line.indent >= MIN_INDENT and (in_block or (is_led and not in_list))
         if is_quoted or in_block:
@@ -228,14 +217,18 @@ def _find_indented(lines: Sequence[Line]) -> list[Span]:
 def _find_mails(lines: Sequence[Line]) -> list[Span]:
     """Finds a mail from its headers to the end of the prompt."""
     fields: set[str] = set()
-    begin, headers, has_address = 0, 0, False
-    for at, line in enumerate(lines):
+    begin = headers = 0
+    has_address = False
+    for index, line in enumerate(lines):
         header = _HEADER.match(line.text)
-        if header is None or (headers and line.block != lines[at - 1].block):
-            fields, headers, has_address = set(), 0, False
+        if header is None or (headers and line.block != lines[index - 1].block):
+            fields = set()
+            headers = 0
+            has_address = False
         if header is None:
             continue
-        begin = begin if headers else line.start
+        if not headers:
+            begin = line.start
         headers += 1
         fields |= _MAIL_HEADERS & {header[1].casefold()}
         has_address = has_address or bool(_ADDRESS.search(header[2]))

@@ -12,6 +12,7 @@ from csmd.text.tokens import STOP_WORDS
 #: A statement without one of these words contains no rename.
 _RENAMING = ("renam", "now")
 _RENAMED = load_phrases("renamed")
+MIN_NAME_CHARACTERS = 3
 
 
 @cached(1024)  # the same fifty memories are read for every statement
@@ -21,17 +22,13 @@ def find_renames(text: str) -> tuple[tuple[str, str], ...]:
         return ()
     renames: dict[tuple[str, str], None] = {}
     for phrase in find_phrases(_RENAMED, tokenize(text)):
-        old_words = phrase.gaps["OLD"]
         code = phrase.gaps.get("CODE", ())
-        is_code = all(words[-1].plain[0] == "`" for words in (old_words, code[:1]) if words)
-        old = choose_name(old_words)
-        new = choose_name(phrase.gaps.get("NEW", code)[:1])
-        if (
-            ("CODE" not in phrase.gaps or is_code)
-            and old != new
-            and min(len(old), len(new)) > 2
-            and old not in STOP_WORDS
+        if "CODE" in phrase.gaps and any(
+            words[-1].plain[0] != "`" for words in (phrase.gaps["OLD"], code[:1]) if words
         ):
+            continue
+        old, new = choose_name(phrase.gaps["OLD"]), choose_name(phrase.gaps.get("NEW", code)[:1])
+        if old != new and min(len(old), len(new)) >= MIN_NAME_CHARACTERS and old not in STOP_WORDS:
             renames[old, new] = None
     return tuple(renames)
 

@@ -11,53 +11,71 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import dropwhile, takewhile
+from itertools import dropwhile, pairwise, takewhile
 from typing import Literal
 
 from csmd import data
 from csmd.cache import cached
+from csmd.text import sentence_words
 from csmd.text.decisions import decides
 from csmd.text.language import ENGLISH, language_of
-from csmd.text.momentary_orders import (
-    ends_habit,
-    is_standing_wish,
-    is_stop_order,
-    picks_shown_option,
-    strip_momentary_bans,
-)
+from csmd.text.momentary_orders import ends_habit, is_standing_wish, is_stop_order, picks_option, strip_momentary_bans
 from csmd.text.printed_text import counts_tests, is_check_status, is_printed, reports_edit
-from csmd.text.sentence_words import (
-    MAX_READ,
-    SPACED,
-    UNSPACED,
-    WORDS,
-    begins,
-    holds,
-    is_verb,
-    openings,
-    phrase_size,
-    split_words,
-    tokenise,
-)
+from csmd.text.sentence_words import MAX_READ, WORDS, begins, holds, is_verb, phrase_size, split_words, tokenise
 
 #: What a sentence does. `assents` has nothing but words of dialogue: yes, thanks, go on. `narrates` is an assistant's
 #: account of what it is about to do or sees, `reports` of what was done or is so at the moment.
 Kind = Literal["states", "asks", "orders", "reports", "narrates", "assents", "printed"]
 Speaker = Literal["user", "assistant"]
-#: What a lasting sentence lays down, the surest first: a sentence of several is of the first.
+#: The kind of a lasting sentence; one of several kinds has the first in LASTING.
 Lasting = Literal["", "ban", "rule", "taste", "choice", "role", "plan", "need"]
 
 LASTING: tuple[Lasting, ...] = ("taste", "choice", "role", "ban", "rule", "plan", "need")
-#: With these an order is a rule.
+#: An order of these kinds is a rule.
 RULES: frozenset[Lasting] = frozenset({"ban", "rule", "taste", "choice"})
-#: How many words are read to find out whether an order's verb is a noun: "commit messages are ...".
+#: Most words that are read to find out whether an order's verb is a noun: "commit messages are ...".
 NOUN_WITHIN = 5
+#: A speaker's question to themselves begins within this number of words.
+PONDERED_WITHIN = 9
+#: The subject of a sentence about a role is named within this number of words.
+NAMED_WITHIN = 5
+#: The indirect question of an order begins within this number of words after its verb: "check in the code whether".
+ASKED_WITHIN = 4
+#: A rule names its object within this number of words after its verb.
+OBJECT_WITHIN = 3
+#: An objection says within this number of words that something is wrong.
+OBJECTION_WITHIN = 6
+#: Most words of an order that is taken as momentary.
+MAX_MOMENTARY_WORDS = 5
+#: Most characters of words of dialogue that are written without spaces.
+MAX_DIALOGUE_CHARACTERS = 24
+#: Characters of the end of a sentence in which a question mark is looked for.
+ENDING = 500
+#: Fewest other meaningful words of a sentence with a secret, and of a rule with one, that say more than the secret.
+MIN_BESIDE_SECRET = 5
+MIN_LAID_DOWN = 3
 
 _ASSENT = frozenset("ok okay k yes yeah yep yup".split())
 _REFUSALS = WORDS["refutes"] | frozenset("no nope nah wrong".split())
 #: Words with which people agree, thank and greet, in any language.
 DIALOGUE = frozenset(word for line in data.lines("dialogue_words.txt") for word in line.split())
 _QUESTION_MARKS = frozenset("?？؟;՞⁇⁈")
+_FILLERS = WORDS["connective"] | WORDS["adverb"]
+_ASKING = WORDS["wh.en"] | WORDS["when.en"] | {"whether", "if"}
+_BEFORE_ORDER = frozenset("and then please you just to".split())
+#: Words of a speaker's question to themselves.
+_SELF = frozenset(
+    "on i i'm we we're let me let's us am are still not don't can't keep to just now need should have want".split()
+)
+#: Beginnings of a request to someone.
+_TO_ANOTHER = ("can y", "could", "would", "will ")
+#: Phrases of a request anywhere in a sentence; "you can" is one only at the beginning.
+_REQUESTS = frozenset(phrase for phrase in WORDS["request.en"] if not phrase.startswith("you_"))
+_COPULA = frozenset("is are was were".split())
+_ONCE_MORE = frozenset("still again yet already".split())
+_CLAUSE_END = re.compile(r"[,;:.!?](?=\s|$)|\s[-–—]+\s")
+#: The mark that replaced a secret.
+_REDACTED = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
 _REMARK = re.compile(r"\s*[(（][^()（）]{0,400}[)）]\W*$")
 
 
@@ -66,8 +84,8 @@ class Sentence:
     """A sentence, what precedes it, what it does and whether it lasts.
 
     `body` is the sentence without greetings, asides and a request to remember, `core` also without adverbs such as
-    "now" and "just"; both "" where nothing else is there. `language` is an ISO 639-1 code, "" where it is not known;
-    `words` are those of the core in small letters, marks among them.
+    "now" and "just"; both are "" if nothing else remains. `language` is an ISO 639-1 code, "" if it is unknown; `words`
+    are the words and marks of the core in lower case.
     """
 
     text: str
@@ -78,19 +96,21 @@ class Sentence:
     kind: Kind
     lasting: Lasting
     refutes: bool
-    """Whether the words before it refuse something: no, wrong."""
+    """Whether the words before the sentence refuse something: no, wrong."""
     remembers: bool
-    """Whether it asks to keep in mind what it says."""
+    """Whether it asks the assistant to remember it."""
     is_continuation: bool
-    """Whether it begins with a word that goes on about something before it."""
+    """Whether its first word continues an earlier subject."""
     opens_with_question: bool
     """Whether it begins with a word that asks, in English."""
     is_of_moment: bool
-    """Whether it says that it holds now, and no longer."""
+    """Whether it says that it holds only now."""
     is_musing: bool
     """Whether the speaker thinks aloud."""
+    leaves_open: bool
+    """Whether it says that something is needed, and not what."""
     settles: bool
-    """Whether a user decides with it how things are to be from then on, in whatever words (decisions.py)."""
+    """Whether a user decides with it how things are to be from then on (decisions.py)."""
 
 
 def parse(text: str, speaker: Speaker = "user") -> Sentence:
@@ -107,27 +127,25 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
     is_english = language == "en"
     tokens = tokenise(head)
     all_words = [word for word, _ in tokens]
-    strict, remembers = _skip_lead_in(all_words, language, (WORDS["connective"],))
-    loose, _ = _skip_lead_in(all_words, language, (WORDS["connective"], WORDS["adverb"]))
+    strict, remembers = _skip_lead_in(all_words, language, WORDS["connective"])
+    loose, _ = _skip_lead_in(all_words, language, _FILLERS)
     core = text_from(head, tokens, loose)
     words = tuple(dropwhile(lambda word: not _is_word(word), all_words[loose:]))
-    refutes = any(
-        phrase_size(_REFUSALS, all_words[at : at + 4]) for at in range(min(loose, len(all_words)))
-    ) or _is_refused(language, head)
-    settles = is_of_moment = False
+    refutes = sentence_words.contains_phrase(_REFUSALS, all_words, within=loose) or _is_refused(language, head)
+    settles = is_of_moment = leaves_open = False
     if is_english:
         binding, is_of_moment = strip_momentary_bans(words, head, refutes)
         lasting = _find_english_lasting(_without_indirect_question(binding), head, refutes)
         settles = speaker == "user" and not _ends_talk(words) and decides(head, words)
+        leaves_open = not settles and lasting not in RULES and _leaves_open(words)
     else:
         lasting = _find_lasting(language, words, head)
     if settles and lasting not in RULES:
         lasting = "choice"
-    is_of_moment = (
-        is_of_moment
-        or holds("moment", language, words, head)
-        or (lasting not in ("rule", "taste") and is_stop_order(all_words))
-    )
+    elif leaves_open:
+        lasting = ""
+    is_stopped = lasting not in ("rule", "taste") and is_stop_order(all_words)
+    is_of_moment = is_of_moment or is_stopped or holds("moment", language, words, head)
     kind = _classify_form(head, core, all_words, lasting, speaker)
     if kind is None and is_english:
         kind = _classify_english(words, head, lasting, is_of_moment=is_of_moment)
@@ -145,7 +163,8 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
         is_continuation=is_english and first_word.partition("'")[0] in WORDS["goes_on.en"],
         opens_with_question=is_english and _opens_with_question(words),
         is_of_moment=is_of_moment,
-        is_musing=any(phrase_size(WORDS["musing.en"], all_words[at : at + 4]) for at in range(min(3, len(all_words)))),
+        is_musing=sentence_words.contains_phrase(WORDS["musing.en"], all_words, within=3),
+        leaves_open=leaves_open,
         settles=settles,
     )
 
@@ -157,43 +176,43 @@ def _is_word(token: str) -> bool:
     return token[0].isalnum() or token[0] in "`$_"
 
 
-def text_from(text: str, tokens: Sequence[tuple[str, int]], at: int) -> str:
-    """Returns a text from its token `at` on, with an opening quote or bracket before it; "" if there is none."""
-    if at == 0 or at >= len(tokens):
-        return "" if at else text
-    start = tokens[at][1]
+def text_from(text: str, tokens: Sequence[tuple[str, int]], index: int) -> str:
+    """Returns a text from its token `index` on, with an opening quote or bracket before it; "" if there is none."""
+    if index == 0 or index >= len(tokens):
+        return "" if index else text
+    start = tokens[index][1]
     while start and text[start - 1] not in " \t\n,;:.!?":
         start -= 1
     return text[start:]
 
 
 def has(word_class: str, language: str, text: str) -> bool:
-    """Whether a text holds a word of a class in its language."""
+    """Whether a text contains a phrase of a class in its language."""
     return holds(word_class, language, split_words(text), text)
 
 
 # --- lead-in
 
 
-def _skip_lead_in(words: Sequence[str], language: str, leads: Sequence[frozenset[str]]) -> tuple[int, bool]:
-    """Counts the words of the lead-in (greeting, connective, request to remember), and tells whether it has a request."""
-    at = end = 0
+def _skip_lead_in(words: Sequence[str], language: str, leads: frozenset[str]) -> tuple[int, bool]:
+    """Returns the end of the lead-in (greeting, connective, request to remember), and whether it has a request."""
+    index = end = 0
     remembers = False
-    while at < len(words):
-        if not _is_word(words[at]):
-            at += 1
+    while index < len(words):
+        if not _is_word(words[index]):
+            index += 1
             continue
-        ahead = words[at : at + 5]
-        size = max(phrase_size(phrases, ahead) for phrases in leads)
+        ahead = words[index : index + 5]
+        size = phrase_size(leads, ahead)
         request = phrase_size(WORDS["remember"], ahead)
-        if request and words[at + request : at + request + 1] and words[at + request] not in WORDS["recall"]:
+        if request and words[index + request : index + request + 1] and words[index + request] not in WORDS["recall"]:
             size, remembers = max(size, request), True
         if not size:
             size = max(phrase_size(WORDS["interjection"], ahead), phrase_size(WORDS["refutes"], ahead))
-            size = size or int(language != "en" and words[at] in DIALOGUE)
-            if not size or not _stands_alone(words[at + size : at + size + 3], language, before=words[at]):
+            size = size or int(language != "en" and words[index] in DIALOGUE)
+            if not size or not _stands_alone(words[index + size : index + size + 3], language, before=words[index]):
                 break
-        at = end = at + size
+        index = end = index + size
     while end and end < len(words) and words[end] in ",;:.!?-–—…()":
         end += 1
     return end, remembers
@@ -230,21 +249,13 @@ def _classify_form(head: str, core: str, all_words: Sequence[str], lasting: Last
     return "reports" if reports or (is_assistant and reports_edit(head, split_words(core))) else None
 
 
-#: Most characters of words of dialogue that are written without spaces.
-LONGEST_RUN = 24
-
-
 def _is_dialogue(word: str) -> bool:
     """Whether a word is one of dialogue, or in Chinese, Japanese or Korean a row of them."""
     if word in DIALOGUE or word in WORDS["interjection"]:
         return True
-    if word[0] < "\u3040" or len(word) > LONGEST_RUN:
+    if word[0] < "\u3040" or len(word) > MAX_DIALOGUE_CHARACTERS:
         return False
-    return any(word[:at] in DIALOGUE and _is_dialogue(word[at:]) for at in range(len(word) - 1, 0, -1))
-
-
-#: Characters of the end of a sentence that tell whether it asks.
-ENDING = 500
+    return any(word[:index] in DIALOGUE and _is_dialogue(word[index:]) for index in range(len(word) - 1, 0, -1))
 
 
 def ends_with_question(head: str) -> bool:
@@ -261,18 +272,16 @@ def _classify_other(language: str, words: Sequence[str], head: str, lasting: Las
     """Returns the kind of a sentence that is not English."""
     if ends_with_question(head) or head.startswith("¿"):
         return "asks"
-    is_spaced = language in SPACED
-    if (
-        begins(f"asks.{language}", words)
-        if is_spaced
-        else language in UNSPACED and holds("asks", language, words, head)
-    ):
+    is_spaced = language in sentence_words.SPACED
+    if is_spaced and begins(f"asks.{language}", words):
+        return "asks"
+    if language in sentence_words.UNSPACED and holds("asks", language, words, head):
         return "asks"
     may_last = lasting in RULES and not holds("now", language, words, head)
     if is_spaced and not may_last and begins(f"order.{language}", words):
         return "orders"
-    is_passing_ban = lasting == "ban" and (is_of_moment or _has_now(language, words, head))
-    return "orders" if is_passing_ban else "states"
+    is_momentary_ban = lasting == "ban" and (is_of_moment or _has_now(language, words, head))
+    return "orders" if is_momentary_ban else "states"
 
 
 def _classify_english(words: Sequence[str], head: str, lasting: Lasting, *, is_of_moment: bool) -> Kind:
@@ -283,7 +292,8 @@ def _classify_english(words: Sequence[str], head: str, lasting: Lasting, *, is_o
         return "orders"
     if ends_with_question(head) or begins("wonder.en", words) or _ponders(words) or _asks(first, second):
         return "asks"
-    is_bound = holds("condition", "en", words, "") and first not in WORDS["halts"]  # "wait until ..." is soon over
+    # "wait until ..." is an order, although it has a condition.
+    is_bound = holds("condition", "en", words, "") and first not in WORDS["halts"]
     is_order = is_verb(words) and not _is_noun(words) and lasting not in RULES and not is_bound
     is_ban = (lasting == "ban" and _has_now("en", words, "")) or (
         is_of_moment and (lasting == "ban" or first in ("don't", "dont", "do", "never"))
@@ -314,30 +324,19 @@ def _asks(first: str, second: str) -> bool:
     return first != "do" or second in ("i", "you", "we", "they")
 
 
-#: A speaker's question to themselves begins within this number of words.
-PONDERED_WITHIN = 9
-_SELF = frozenset(
-    "on i i'm we we're let me let's us am are still not don't can't keep to just now need should have want".split()
-)
-
-
 def _ponders(words: Sequence[str]) -> bool:
     """Whether the speaker asks themselves a question: "let me think about whether", "I keep wondering if"."""
-    at = next((at for at, word in enumerate(words[:PONDERED_WITHIN]) if word in ("whether", "if")), 0)
-    pondering = [word for word in words[:at] if word in WORDS["ponder.en"]]
-    others = {word for word in words[:at] if word not in WORDS["ponder.en"] and word not in WORDS["adverb"]}
-    return bool(pondering) and not _SELF.isdisjoint(words[:2]) and others <= _SELF
+    end = next((index for index, word in enumerate(words[:PONDERED_WITHIN]) if word in ("whether", "if")), 0)
+    others = set(words[:end]) - WORDS["ponder.en"]
+    is_pondering = not WORDS["ponder.en"].isdisjoint(words[:end])
+    return is_pondering and not _SELF.isdisjoint(words[:2]) and others - WORDS["adverb"] <= _SELF
 
 
 def _ends_talk(words: Sequence[str]) -> bool:
     """Whether a sentence asks to leave a subject of the conversation: "no more talk of the roadmap"."""
-    opens_so = (
-        tuple(words[:2]) == ("no", "more")
-        or words[:1] == ("enough",)
-        or words[:1] == ("stop",)
-        or words[:2] == ("let's", "not")
-    )
-    return opens_so and (words[1:2] == ("about",) or not WORDS["talk.en"].isdisjoint(words[1:6]))
+    if words[:1] not in (("enough",), ("stop",)) and words[:2] not in (("no", "more"), ("let's", "not")):
+        return False
+    return words[1:2] == ("about",) or not WORDS["talk.en"].isdisjoint(words[1:6])
 
 
 def _opens_with_question(words: Sequence[str]) -> bool:
@@ -349,21 +348,21 @@ def _is_noun(words: Sequence[str]) -> bool:
     """Whether the verb that a sentence begins with is a noun: a finite verb agrees with it before its clause ends."""
     if words[0] in WORDS["verb_only.en"]:
         return False
-    for at, word in enumerate(words[1 : NOUN_WITHIN + 1], 1):
+    for index, word in enumerate(words[1 : NOUN_WITHIN + 1], 1):
         if word in WORDS["finite.en"]:
             return True
-        if at > 1 and word in ("to", "for", "of"):
+        if index > 1 and word in ("to", "for", "of"):
             continue
         if word in WORDS["closed.en"] or not word[0].isalnum():
             return False
-        before = words[at - 1]
+        before = words[index - 1]
         if (word.removesuffix("s") in WORDS["stative.en"]) and word.endswith("s") != before.endswith("s"):
             return True
     return False
 
 
 def _has_now(language: str, words: Sequence[str], head: str) -> bool:
-    """Whether a ban says that it holds now: "don't commit again"."""
+    """Whether a ban says that it holds only now: "don't commit again"."""
     text = " ".join(words).replace("from now on", "")
     return holds("now", language, text.split(), head)
 
@@ -372,7 +371,7 @@ def _has_now(language: str, words: Sequence[str], head: str) -> bool:
 
 
 def _find_english_lasting(words: Sequence[str], head: str, refutes: bool) -> Lasting:
-    if _ends_talk(words) or (refutes and picks_shown_option(words)):
+    if _ends_talk(words) or (refutes and picks_option(words)):
         return ""
     if ends_habit(words) or (words[:1] == ("no",) and len(words) > 2 and WORDS["nothing.en"].isdisjoint(words)):
         return "ban"
@@ -391,67 +390,72 @@ def _find_lasting(language: str, words: Sequence[str], head: str) -> Lasting:
     return ""
 
 
-#: The subject of a sentence about a role is named within this number of words.
-NAMED_WITHIN = 5
+#: Most words between the word that says that something is needed and the one that stands for it: "a better", "some".
+MAX_BEFORE_UNKNOWN = 3
+
+
+def _leaves_open(words: Sequence[str]) -> bool:
+    """Whether an English sentence says that something is needed and not what: "we need somewhere to keep the tokens"."""
+    ending = [word for word in words if _is_word(word)][-1:]
+    for index in range(len(words)):
+        size = phrase_size(WORDS["lacks.en"], words[index : index + 2])
+        if size and ending and ending[0] in WORDS["unknown_place.en"]:
+            return True
+        start = index + size
+        for unknown in range(start, min(start + MAX_BEFORE_UNKNOWN, len(words))) if size else ():
+            if phrase_size(WORDS["unknown.en"], words[unknown : unknown + 2]):
+                return not sentence_words.contains_phrase(WORDS["names_it.en"], words[unknown + 1 :], within=len(words))
+            if words[unknown] in WORDS["order.en"] or words[unknown] == "to":
+                break
+    return False
 
 
 def is_of_program(words: Sequence[str]) -> bool:
     """Whether the subject of an English sentence is a part of a program: "the Go client", and no person or team."""
-    for at, word in enumerate(words[:NAMED_WITHIN]):
+    for index, word in enumerate(words[:NAMED_WITHIN]):
         if word in WORDS["finite.en"] | WORDS["role.en"]:
             return False
-        if word in WORDS["program.en"] and at and WORDS["group.en"].isdisjoint(words[at + 1 : at + 2]):
-            return at > 1 or word != "client"  # one who pays is "our client" as well
+        if word in WORDS["program.en"] and index and WORDS["group.en"].isdisjoint(words[index + 1 : index + 2]):
+            return index > 1 or word != "client"  # "our client" may be a person who pays
     return False
 
 
-#: The indirect question of an order begins within this many words after its verb: "check in the code whether".
-ASKED_WITHIN = 4
-
-
 def _without_indirect_question(words: Sequence[str]) -> Sequence[str]:
-    """The words of a sentence without an indirect question: "which database we use" says nothing about what is used.
+    """Removes an indirect question: "check which database we use" does not say which one is used.
 
     The verb that asks opens the sentence, or follows a mark, "and" or a request.
     """
-    for at, word in enumerate(words):
-        opens_clause = at == 0 or not words[at - 1][0].isalnum() or words[at - 1] in _BEFORE_ORDER
+    for index, word in enumerate(words):
+        opens_clause = index == 0 or not words[index - 1][0].isalnum() or words[index - 1] in _BEFORE_ORDER
         if word not in WORDS["inquire.en"] or not opens_clause:
             continue
-        for behind in range(at + 1, min(at + ASKED_WITHIN, len(words))):
-            if words[behind] in _ASKING:
-                end = next((end for end in range(behind, len(words)) if words[end] in ".,;:!?"), len(words))
-                return (*words[:behind], *words[end:])
-            if not words[behind][0].isalnum():
+        for start in range(index + 1, min(index + ASKED_WITHIN, len(words))):
+            if words[start] in _ASKING:
+                return (*words[:start], *dropwhile(lambda word: word not in ".,;:!?", words[start:]))
+            if not words[start][0].isalnum():
                 break
     return words
-
-
-_ASKING = WORDS["wh.en"] | WORDS["when.en"] | {"whether", "if"}
-_BEFORE_ORDER = frozenset("and then please you just to".split())
 
 
 def _is_refused(language: str, head: str) -> bool:
     """Whether a sentence that is not English opens with a refusal; a mark ends it in scripts with spaces."""
     folded = head.casefold()
     refusals = [word for word in WORDS.get(f"wrong.{language}", ()) if folded.startswith(word)]
-    return any(language in UNSPACED or folded[len(word) : len(word) + 1] in (",", ".", "!", ";") for word in refusals)
+    return any(
+        language in sentence_words.UNSPACED or folded[len(word) : len(word) + 1] in (",", ".", "!", ";")
+        for word in refusals
+    )
 
 
-# --- what callers ask of a sentence
-
-#: Most words of an order that is taken as momentary.
-MAX_MOMENTARY_WORDS = 5
-#: A rule names its object within this many words after its verb.
-OBJECT_WITHIN = 3
-#: Phrases of a request, wherever they are in a sentence; "you can" is one only at the beginning.
-_TO_ANOTHER = ("can y", "could", "would", "will ")
-_ASKED_FOR = frozenset(phrase for phrase in WORDS["request.en"] if not phrase.startswith("you_"))
+# --- properties of a sentence
 
 
 def is_passing(text: str, speaker: Speaker) -> bool:
-    """Whether a sentence states nothing lasting: a question, report, narration, printed text, a user's short order."""
+    """Whether a sentence states nothing lasting: a question, an open need, a report, narration, printed text, a user's
+    short order."""
     sentence = parse(text, speaker)
+    if sentence.leaves_open:
+        return True
     if sentence.kind == "orders" and speaker == "user":
         is_short = sum(word[0].isalnum() for word in sentence.words) <= MAX_MOMENTARY_WORDS
         return is_short and not sentence.lasting and not decides_by_order(sentence.words)
@@ -459,92 +463,68 @@ def is_passing(text: str, speaker: Speaker) -> bool:
 
 
 def states_something(text: str) -> bool:
-    """Whether a sentence says how something is or is done; a question, printed text and an order for once do not."""
+    """Whether a sentence says how something is or is done, and is no question, printed text or single order."""
     sentence = parse(text)
     if sentence.settles:
         return True
     if sentence.kind in ("asks", "printed", "assents") or find_request(text)[:5].casefold() in _TO_ANOTHER:
         return False
-    return (
-        sentence.kind != "orders"
-        or sentence.lasting in RULES
-        or decides_by_order(sentence.words)
-        or is_rule_of_kind(sentence)
-    )
+    if sentence.kind != "orders" or sentence.lasting in RULES:
+        return True
+    return decides_by_order(sentence.words) or is_rule_of_kind(sentence)
 
 
 def is_of_several(sentence: Sentence) -> bool:
-    """Whether an order is one of several people to themselves: "let's only do the first for now"."""
+    """Whether speakers order something of themselves: "let's only do the first for now"."""
     return bool(phrase_size(WORDS["of_several.en"], sentence.words))
 
 
 def decides_by_order(words: Sequence[str]) -> bool:
     """Whether an order decides something for good: "let's drop the importer", "use tabs"; "let's check it" does not."""
     size = phrase_size(WORDS["of_several.en"], words)
+    verb, thing, *_ = (*words[size:], "", "")
     if size:
-        return (
-            words[size : size + 1] != ()
-            and not {"also", "first"} & {words[size]}
-            and words[size] not in WORDS["tackle.en"]
-        )
-    return bool(words) and words[0] in WORDS["habit.en"] and not WORDS["pronoun.en"] & set(words[1:2])
+        return verb not in WORDS["tackle.en"] | {"", "also", "first"}
+    return verb in WORDS["habit.en"] and thing not in WORDS["pronoun.en"]
 
 
 def is_rule_of_kind(sentence: Sentence) -> bool:
     """Whether an order says how things of a kind are done: "put migrations under db/"."""
-    if (
-        not sentence.words
-        or sentence.words[0] not in WORDS["manner.en"]
-        or not WORDS["at_hand.en"].isdisjoint(sentence.words)
-    ):
+    words = sentence.words
+    if not words or words[0] not in WORDS["manner.en"] or not WORDS["at_hand.en"].isdisjoint(words):
         return False
-    objects = sentence.words[1 : OBJECT_WITHIN + 2]
-    return any(
-        word.endswith("s") and not word.endswith("ss") and behind in WORDS["place.en"]
-        for word, behind in zip(objects, sentence.words[2:], strict=False)
-    )
-
-
-#: The end of a clause, and the mark that replaced a secret.
-_CLAUSE_END = re.compile(r"[,;:.!?](?=\s|$)|\s[-–—]+\s")
-_REDACTED = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
-#: A sentence with a secret says something else with this many other words that have a meaning.
-MIN_BESIDE_SECRET = 5
-#: A rule with a secret needs only this many.
-MIN_LAID_DOWN = 3
-_COPULA = frozenset("is are was were".split())
+    pairs = pairwise(words[1 : OBJECT_WITHIN + 3])
+    return any(word.endswith("s") and not word.endswith("ss") and after in WORDS["place.en"] for word, after in pairs)
 
 
 def holds_only_redacted(text: str) -> bool:
-    """Whether a sentence says nothing but a redacted secret and its owner.
+    """Whether a sentence states only a redacted secret and its owner.
 
-    A clause whose value is the secret ("the token is [redacted]") says no more than that, however many words name it.
+    The words before the secret do not count in a clause whose value it is: "the token is [redacted]".
     """
     if "[redacted:" not in text:
         return False
     count = 0
     for clause in _CLAUSE_END.split(text):
-        value, *behind = _REDACTED.split(clause)
-        words = [word for word, _ in tokenise(value) if word[0].isalnum()]
-        is_value = bool(behind) and (not words or words[-1] in _COPULA)
-        tails = [word for part in behind for word, _ in tokenise(part) if word[0].isalnum()]
-        count += sum(word not in ENGLISH for word in (tails if is_value else [*words, *tails]))
+        parts = [[word for word in split_words(part) if word[0].isalnum()] for part in _REDACTED.split(clause)]
+        if len(parts) > 1 and _COPULA.issuperset(parts[0][-1:]):
+            parts = parts[1:]
+        count += sum(word not in ENGLISH for part in parts for word in part)
     return count < (MIN_LAID_DOWN if parse(text).lasting else MIN_BESIDE_SECRET)
 
 
 def find_request(text: str) -> str:
     """Returns the request in a sentence, from its first words on; "" if there is none."""
-    if not openings(_ASKED_FOR) & set(split_words(text)):
+    if not sentence_words.openings(_REQUESTS) & set(split_words(text)):
         return ""
     tokens = tokenise(text[:MAX_READ])
     words = [word for word, _ in tokens]
-    return next(
-        (text[start:] for at, (_, start) in enumerate(tokens) if phrase_size(_ASKED_FOR, words[at : at + 4])), ""
-    )
+    starts = (start for index, (_, start) in enumerate(tokens) if phrase_size(_REQUESTS, words[index : index + 4]))
+    return next((text[start:] for start in starts), "")
 
 
 def refers_back(sentence: Sentence) -> bool:
-    """Whether a sentence is about something that was named before it: unclear to anyone who was not there."""
+    """Whether a sentence is about something named before it, and so is unclear by itself."""
     words = sentence.words
     if words[:1] in (("the",), ("your",)) and words[1:2] and words[1] in WORDS["thing.en"]:
         words = words[1:]
@@ -556,41 +536,37 @@ def refers_back(sentence: Sentence) -> bool:
 
 def opens(word_class: str, language: str, text: str) -> bool:
     """Whether a text of a language begins with a word of a class, after any punctuation."""
-    return bool(_opening(_phrases(word_class, language), text)[1])
+    return bool(_find_opening(_find_phrases(word_class, language), text)[1])
 
 
 def without_opening(word_class: str, language: str, text: str) -> str:
-    """A text without the words of a class that it begins with, and the marks after them; "" if it begins with none."""
-    tokens, end = _opening(_phrases(word_class, language), text)
+    """Removes the opening words of a class and the marks after them; returns "" if the text begins with none."""
+    tokens, end = _find_opening(_find_phrases(word_class, language), text)
     while 0 < end < len(tokens) and tokens[end][0] in ",;:.!-–—":
         end += 1
     return text_from(text, tokens, end) if end else ""
 
 
-def _phrases(word_class: str, language: str) -> frozenset[str]:
-    """The phrases of a class in a language, or in every language if the class is of none."""
-    named = f"{word_class}.{language}"
-    return WORDS[named if named in WORDS else word_class]
+def _find_phrases(word_class: str, language: str) -> frozenset[str]:
+    """Returns the phrases of a class in a language, or in every language if the class has no language."""
+    name = f"{word_class}.{language}"
+    return WORDS[name if name in WORDS else word_class]
 
 
-def _opening(phrases: frozenset[str], text: str) -> tuple[Sequence[tuple[str, int]], int]:
-    """(tokens of a text, the index after the longest of some phrases that it begins with, 0 for none)."""
+def _find_opening(phrases: frozenset[str], text: str) -> tuple[Sequence[tuple[str, int]], int]:
+    """Returns the tokens of a text, and the index after the longest of some phrases that it begins with, or 0."""
     tokens = tokenise(text[:MAX_READ])
     words = [word for word, _ in tokens]
-    first = next((at for at, word in enumerate(words) if word[0].isalnum()), 0)
+    first = next((index for index, word in enumerate(words) if word[0].isalnum()), 0)
     size = phrase_size(phrases, words[first : first + 4])
     return tokens, first + size if size else 0
 
 
 def is_imperative(sentence: Sentence) -> bool:
     """Whether a sentence has the form of an order, whether of the moment or for good."""
-    return sentence.kind == "orders" or (
-        sentence.kind == "states" and is_verb(sentence.words[:1]) and not _is_noun(sentence.words)
-    )
-
-
-#: An objection says within this many words that something is amiss.
-OBJECTION_WITHIN = 6
+    if sentence.kind == "states":
+        return is_verb(sentence.words) and not _is_noun(sentence.words)
+    return sentence.kind == "orders"
 
 
 def is_objection(text: str) -> bool:
@@ -601,13 +577,10 @@ def is_objection(text: str) -> bool:
     words = sentence.words[:OBJECTION_WITHIN]
     is_of_thing = bool(words) and (words[0] == "the" or words[0] in WORDS["pronoun.en"])
     return is_of_thing and any(
-        phrase_size(WORDS["amiss.en"], words[at : at + 3])
-        and (at == 1 or words[at - 1] == "still" or words[at - 1] in WORDS["finite.en"])
-        for at in range(1, len(words))
+        phrase_size(WORDS["amiss.en"], words[index : index + 3])
+        and (index == 1 or words[index - 1] == "still" or words[index - 1] in WORDS["finite.en"])
+        for index in range(1, len(words))
     )
-
-
-_ONCE_MORE = frozenset("still again yet already".split())
 
 
 def complains(sentence: Sentence) -> bool:
@@ -618,6 +591,6 @@ def complains(sentence: Sentence) -> bool:
 
 
 def tells_what_was_done(text: str) -> bool:
-    """Whether the speaker tells what they did: "I fixed ...", "Moved ..."."""
+    """Whether the speaker reports their own action: "I fixed ...", "Moved ..."."""
     sentence = parse(text, "assistant")
     return sentence.kind == "reports" or opens("did", "en", sentence.core) or has("landed", "en", text)

@@ -14,6 +14,7 @@ from csmd.cache import cached, cached_short
 WORDS = data.word_table("sentence_words.txt")
 #: Most characters of a sentence that are read.
 MAX_READ = 600
+MAX_PHRASE_WORDS = 4
 #: Languages that are recognised by their function words.
 SPACED = ("de", "es", "fr", "pt", "ru")
 #: Languages without spaces between words, or with particles at their ends.
@@ -42,22 +43,30 @@ def openings(phrases: frozenset[str]) -> frozenset[str]:
 
 def phrase_size(phrases: frozenset[str], words: Sequence[str]) -> int:
     """Returns the number of words of the longest of some phrases with which these words begin, or 0."""
-    for size in range(min(4, len(words)), 0, -1):
+    for size in range(min(MAX_PHRASE_WORDS, len(words)), 0, -1):
         if "_".join(words[:size]) in phrases:
             return size
     return 0
 
 
-def begins(word_class: str, words: Sequence[str]) -> int | None:
-    return phrase_size(WORDS[word_class], words) or None
+def begins(word_class: str, words: Sequence[str]) -> int:
+    """Returns the number of words of a phrase of a class with which these words begin, or 0."""
+    return phrase_size(WORDS[word_class], words)
+
+
+def contains_phrase(phrases: frozenset[str], words: Sequence[str], *, within: int) -> bool:
+    """Whether one of some phrases begins at one of the first `within` words."""
+    indexes = range(min(within, len(words)))
+    return any(phrase_size(phrases, words[index : index + MAX_PHRASE_WORDS]) for index in indexes)
 
 
 def is_verb(words: Sequence[str]) -> bool:
-    return bool(words) and words[0] in WORDS["order.en"]
+    """Whether English words begin with a verb of orders."""
+    return len(words) > 0 and words[0] in WORDS["order.en"]
 
 
 def holds(name: str, language: str, words: Sequence[str], head: str) -> bool:
-    """Whether a sentence holds a word of a class of its language."""
+    """Whether a sentence contains a phrase of a class of its language."""
     phrases = WORDS.get(f"{name}.{language}")
     if not phrases:
         return False
@@ -66,4 +75,5 @@ def holds(name: str, language: str, words: Sequence[str], head: str) -> bool:
     first_words = openings(phrases)
     if first_words.isdisjoint(words):
         return False
-    return any(word in first_words and phrase_size(phrases, words[at : at + 4]) for at, word in enumerate(words))
+    starts = (index for index, word in enumerate(words) if word in first_words)
+    return any(phrase_size(phrases, words[start : start + MAX_PHRASE_WORDS]) for start in starts)

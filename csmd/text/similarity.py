@@ -20,6 +20,7 @@ from csmd.cache import cached, cached_short
 from csmd.text import clauses, tokens
 from csmd.text.claims import TURNING_OPPOSITES, Change, Claims, Denial, parse
 from csmd.text.clauses import Slot, has_number, is_date_or_number, read_statement
+from csmd.text.corrections import read_claim
 from csmd.text.display import ARROW
 from csmd.text.phrases import STOPS, WORDS, Word, find_opposites, root_of, roots_of_class, stems
 from csmd.text.renames import apply_renames
@@ -161,10 +162,17 @@ class Comparison:
 def compare(older: str, newer: str, *, renames: Mapping[str, str] | None = None) -> Comparison:
     """Compares a newer statement with an older one; `renames` maps old names to present ones.
 
-    "entails": the newer one says the same and more. "overlaps": they are on one subject and both hold.
+    "entails": the newer one says the same and more. "overlaps": they are on one subject and both hold. Of a sentence whose
+    value is corrected, what it claims is compared.
     """
     if answers_another_question(older, newer):
         return _UNRELATED
+    claim = read_claim(older)
+    comparison = _compare_claims(claim, read_claim(newer), renames or {})
+    return replace(comparison, parts=(older,)) if claim != older and comparison.parts else comparison
+
+
+def _compare_claims(older: str, newer: str, renames: Mapping[str, str]) -> Comparison:
     before, after = _statement_stems(older), _statement_stems(newer)
     shared = len(before & after)
     if not shared and not renames and (before or after):
@@ -249,10 +257,11 @@ def _says_all_of(first: str, other: str) -> bool:
     long, short = _read_clauses(first), _read_clauses(other)
     reading, other_reading = read_statement(first), read_statement(other)
     size = len(short)
-    if not 0 < size <= len(long) or any(map(_differs, long[: size - 1], short)):
+    differs = [clause[:4] != other[:4] for clause, other in zip(long, short, strict=False)]
+    if not 0 < size <= len(long) or any(differs[:-1]):
         return False
     last, added = long[size - 1], long[size:]
-    is_same = not _differs(last, short[-1])
+    is_same = not differs[-1]
     if is_same and not added and reading[1:] == other_reading[1:]:
         return True
     if len(required) < _MIN_ENTAILED_WORDS or reading.asks or other_reading.asks:
@@ -260,10 +269,6 @@ def _says_all_of(first: str, other: str) -> bool:
     if not other_reading.reasons <= reading.reasons or not (is_same or (not added and last.adds_means(short[-1]))):
         return False
     return not (added and last.denials) and not any(map(_Clause.may_limit, added))
-
-
-def _differs(first: _Clause, other: _Clause) -> bool:
-    return first[:4] != other[:4]
 
 
 @cached(4096)
@@ -391,10 +396,8 @@ def _find_replacement(older: str, newer: str, renames: Mapping[str, str]) -> Com
 
     If `newer` mentions only some parts of `older`, it is the first replacement, as a possible one.
     """
-    of_parts = (
-        _find_part_replacement(older, part, renames) for part in dict.fromkeys((newer, *clauses.split_parts(newer)))
-    )
-    comparisons = [comparison for comparison in of_parts if comparison is not None]
+    newer_parts = dict.fromkeys((newer, *clauses.split_parts(newer)))
+    comparisons = [*filter(None, (_find_part_replacement(older, part, renames) for part in newer_parts))]
     if comparisons and 0 < len(clauses.mentioned_parts(older, newer)) < len(clauses.split_parts(older)):
         return Comparison(relation="may replace", confidence=DOUBTFUL_CONFIDENCE, reasons=comparisons[0].reasons)
     return max(comparisons, key=lambda comparison: comparison.confidence, default=None)

@@ -1,4 +1,4 @@
-"""Trims a sentence to its statement, and splits it where another statement begins; pure."""
+"""Trims a sentence to its statement, and splits it at the start of another statement; pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from csmd.text.sentence_words import MAX_READ, WORDS, begins, phrase_size, token
 
 #: Most words of an order appended to a statement.
 MAX_TAIL_WORDS = 4
-#: Characters of the end of a statement in which closing words are looked for.
+#: Characters at the end of a statement that are searched for closing words.
 TAIL_CHARACTERS = 60
 #: Fewest words that a trimmed statement keeps.
-MIN_KEPT_WORDS = 2
+MIN_REMAINING_WORDS = 2
+#: Most openings that are removed from a statement.
+MAX_OPENINGS = 3
 #: Fewest tokens of a rule that follows an order.
 MIN_CLAUSE_TOKENS = 4
 _POINTING = frozenset("it this that them these those everything".split())
@@ -21,29 +23,29 @@ _TAGGED = re.compile(r",\s*(?:\w+ ){0,1}\w+[?？]+\W*$")
 
 
 def trim_statement(text: str) -> str:
-    """Removes the words that open or close a statement and mean nothing on their own; whole if nothing else is left."""
+    """Removes the words that open or close a statement without a meaning of their own; whole if nothing would remain."""
     head = text
-    for _ in range(3):
+    for _ in range(MAX_OPENINGS):
         body = parse(head).body
-        if body == head or _count_meaningful_words(body) < MIN_KEPT_WORDS:
+        if body == head or _count_meaningful_words(body) < MIN_REMAINING_WORDS:
             break
         head = body
     words = [word for word in tokenise(head[-TAIL_CHARACTERS:]) if word[0][0].isalnum()]
     closing = WORDS["closing"] | (WORDS["tag"] if _TAGGED.search(head) else frozenset())
     for size in (2, 1):
         if len(words) > size and "_".join(word for word, _ in words[-size:]) in closing:
-            at = max(0, len(head) - TAIL_CHARACTERS) + words[-size][1]
-            shorter = head[:at].rstrip(" ,;")
-            head = shorter if _count_meaningful_words(shorter) >= MIN_KEPT_WORDS else head
+            end = max(0, len(head) - TAIL_CHARACTERS) + words[-size][1]
+            shorter = head[:end].rstrip(" ,;")
+            if _count_meaningful_words(shorter) >= MIN_REMAINING_WORDS:
+                head = shorter
             break
     before, _, after = head.rpartition(", ")
-    if _count_meaningful_words(before) >= MIN_KEPT_WORDS and _is_appended_order(after):
-        return before if parse(before).kind == "states" else head
-    return head
+    is_statement = _count_meaningful_words(before) >= MIN_REMAINING_WORDS and parse(before).kind == "states"
+    return before if is_statement and _is_appended_order(after) else head
 
 
 def _is_appended_order(text: str) -> bool:
-    """Whether a few words order something done about the words before them: "fix it", "can you check"."""
+    """Whether a few words are an order about the words before them: "fix it", "can you check"."""
     sentence = parse(text)
     words = [word for word in sentence.words if word[0].isalnum()]
     is_at_hand = len(words) == 1 or not _POINTING.isdisjoint(words) or bool(begins("request.en", words))
@@ -55,26 +57,26 @@ def _count_meaningful_words(text: str) -> int:
 
 
 def split_clauses(text: str) -> list[str]:
-    """Splits a sentence where an aside or a rule follows an order, a question or another statement."""
+    """Splits a sentence before an aside, or before a rule that follows an order, a question or another statement."""
     tokens = tokenise(text[:MAX_READ])
     words = [word for word, _ in tokens]
     start = 0
     parts: list[str] = []
-    for at in range(2, len(tokens) - 2):
-        mark = words[at - 1]
+    for index in range(2, len(tokens) - 2):
+        mark = words[index - 1]
         if mark not in ",;:-–—" and mark not in ("and", "but"):
             continue
-        aside_at = at + (words[at] in ("and", "but", "also", "oh"))
+        aside_at = index + (words[index] in ("and", "but", "also", "oh"))
         is_aside = mark in ",;:-–—" and phrase_size(WORDS["aside"], words[aside_at : aside_at + 3])
-        rule_size = phrase_size(WORDS["lays_down"], words[at : at + 3])
+        rule_size = phrase_size(WORDS["lays_down"], words[index : index + 3])
         is_joined = mark in ("and", "but", ";") or rule_size > 1
-        if not is_aside and not (rule_size and is_joined and len(tokens) - at >= MIN_CLAUSE_TOKENS):
+        if not is_aside and not (rule_size and is_joined and len(tokens) - index >= MIN_CLAUSE_TOKENS):
             continue
-        before = text[tokens[start][1] : tokens[at - 1][1]].rstrip(" ,;:-–—")
-        read = parse(before)
+        before = text[tokens[start][1] : tokens[index - 1][1]].rstrip(" ,;:-–—")
+        parsed = parse(before)
         # The reason for an order that decides something belongs to it: "keep it short, I don't like essays".
-        is_reason = mark == "," and decides_by_order(read.words)
-        if is_aside or read.kind == "asks" or (read.kind == "orders" and not is_reason):
+        is_reason = mark == "," and decides_by_order(parsed.words)
+        if is_aside or parsed.kind == "asks" or (parsed.kind == "orders" and not is_reason):
             parts.append(before)
-            start = at
+            start = index
     return [*parts, text[tokens[start][1] :]] if parts else [text]

@@ -52,6 +52,10 @@ MAX_THING_WORDS = 3
 MAX_PART_WORDS = 5
 
 
+#: The words of a part of a sentence.
+_Part = Sequence[Word]
+
+
 class Switch(NamedTuple):
     """A change of mind, in stems: the thing given up, its possible replacements, and all other things.
 
@@ -129,9 +133,7 @@ def _without_break(part: Sequence[Word]) -> Sequence[Word]:
     return rest
 
 
-def _build_switch(
-    departure: _Departure, others: Sequence[Sequence[Word]], candidates: Sequence[Sequence[Word]]
-) -> Switch:
+def _build_switch(departure: _Departure, others: Sequence[_Part], candidates: Sequence[_Part]) -> Switch:
     old, before = stems(departure.old), departure.before
     part_words = [*before, *departure.following]
     rest = [*part_words, *(word for other in others for word in (_PART_BREAK, *other))]
@@ -147,11 +149,10 @@ def _build_switch(
     if departure.lead in ("from", "off"):  # "the labels from A to B"
         places |= stems(takewhile(lambda word: word.root not in _MOVE_ROOTS, reversed(before[:-1]))) - new
     if departure.lead in ("of", "than"):  # "the shop uses A instead of B"
-        verb = next(
-            (index for index, word in enumerate(before) if word.root in _ENTER_ROOTS or word.plain in COPULA), 0
-        )
-        places |= stems(before[:verb])
-        new -= stems(before[:verb])
+        verbs = (index for index, word in enumerate(before) if word.root in _ENTER_ROOTS or word.plain in COPULA)
+        subject = stems(before[: next(verbs, 0)])
+        places |= subject
+        new -= subject
     things = stems(word for word in rest if word.root not in _LEAVE_ROOTS | _MOVE_ROOTS | _ENTER_ROOTS)
     excluded = old | _IDLE_ROOTS
     return Switch(old, frozenset(new - excluded), things - new - excluded, frozenset(places - new - excluded))
@@ -178,10 +179,8 @@ def holds_now(text: str) -> bool:
         return False
     if "?" in text or any(word == "not" or word.endswith("n't") or word in _SUPPOSING_WORDS for word in plain):
         return False
-    names = stems(
-        word for index, word in enumerate(words) if word.is_name or word.is_number or (index and word.is_capital)
-    )
-    return any(slot.value & names for slot in find_slots(words))
+    names = [word for word in words if word.is_name or word.is_number] + [word for word in words[1:] if word.is_capital]
+    return any(slot.value & stems(names) for slot in find_slots(words))
 
 
 # --- the thing that is given up

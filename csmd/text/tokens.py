@@ -1,4 +1,4 @@
-"""Words of a text, their stems, and texts made comparable; pure."""
+"""Splits a text into words, stems them, and normalises texts for comparison; pure."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ WORD = re.compile(r"[^\W_]+(?:[_'][^\W_]+)*", re.UNICODE)
 
 
 def normalise(text: str) -> str:
-    """`text` for comparing: NFKC, case folded, white space squeezed, outer punctuation gone."""
+    """Normalises `text` for comparison: NFKC, case folded, single spaces, without outer punctuation."""
     # ASCII is already NFKC, and its lower case is its case fold.
     folded = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
     return " ".join(folded.split()).strip(" \t\n.,;:!?\"'`*_-")
 
 
 def keyed_hash(text: str, key: bytes) -> str:
-    """A keyed hash of the normalised text: 32 hex digits."""
+    """Returns a keyed hash of the normalised text, in 32 hex digits."""
     return hmac.digest(key, normalise(text).encode("utf-8", "replace"), "sha256").hex()[:32]
 
 
 def words_of(text: str) -> list[str]:
-    """Every word of `text`, case folded, in order; identifiers stay whole."""
+    """Splits `text` into its words, case folded; identifiers stay whole."""
     if text.isascii():  # the fast path: lower() equals casefold()
         return WORD.findall(text.lower())
     return [word.casefold() for word in WORD.findall(text)]
 
 
 def content_words(text: str) -> list[str]:
-    """The content words in order: numbers, and words that are neither stop words nor single letters."""
+    """Returns the content words in order: numbers, and words that are neither stop words nor single letters."""
     return content_of(words_of(text))
 
 
-def content_of(every: Iterable[str]) -> list[str]:
-    """The content words of a text."""
-    return [word for word in every if word not in STOP_WORDS and (len(word) > 1 or word.isdigit())]
+def content_of(words: Iterable[str]) -> list[str]:
+    """Returns the content words among some words."""
+    return [word for word in words if word not in STOP_WORDS and (len(word) > 1 or word.isdigit())]
 
 
 _ENDINGS = ("ations", "ation", "ingly", "ings", "ing", "edly", "ies", "es", "ed", "s", "e")
@@ -55,7 +55,7 @@ _IRREGULAR = dict(pair.split("/") for pair in data.word_table("similarity_words.
 
 @cached(8192)
 def stem(word: str) -> str:
-    """A word without its commonest English endings, for comparing; at least three letters stay.
+    """Removes the commonest English ending of a word, for comparison; at least three letters stay.
 
     An irregular form has the stem of its verb or singular: kept, keep.
     """
@@ -79,7 +79,7 @@ def spellings(stem: str) -> tuple[str, ...]:
     return (stem, *_SPELLINGS.get(stem, ()))
 
 
-#: Small words that reverse a sentence: two texts that differ in them do not say the same.
+#: Small words that reverse a sentence: texts that differ in them do not say the same.
 TURNING_WORDS = frozenset(
     "not no nor never none cannot without before after on off instead than only until unless except over under".split()
 )
@@ -92,5 +92,5 @@ def turns_round(word: str) -> bool:
 
 @cached(2048)
 def content_stems(text: str) -> frozenset[str]:
-    """The stems of the content words of a text."""
+    """Returns the stems of the content words of a text."""
     return frozenset(map(stem, content_words(text)))

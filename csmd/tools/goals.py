@@ -44,11 +44,10 @@ def _set_goal(
         project_seq = of_session.project_seq if of_session else 0
         if place is not None:
             project_seq = ingest.ensure_project(writing, place, key=key, now=now)
-        ident, is_new = goals.add_goal(
-            writing, project=project_seq, session_id=of_session.id if of_session else "", text=body,
-            authority="user" if by_person else "assistant", now=now,
+        return open_matters.declare_goal(
+            writing, text=body, project=project_seq, session_id=of_session.id if of_session else "",
+            by_person=by_person, now=now,
         )  # fmt: skip
-        return next(goal for goal in goals.find_goals(writing, ident) if goal.id == ident), is_new
 
     goal, is_new = ctx.store.write(write)
     fresh = {goal.project_seq: place.root} if place is not None else {}  # the project may be as new as its goal

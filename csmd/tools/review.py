@@ -178,7 +178,7 @@ def _answer_review(
 
 @TOOLS.add("csm_review_undo", mutates=True, person="undo an answer")
 def _undo_answer(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") -> Generator[None, None, Json]:
-    """Undo the last answer, edit, replacement or closed matter, or the one with an id or of a memory."""
+    """Undo the last answer, edit, replacement, goal set or closed matter, or the one with an id or of a memory."""
     seen = visibility.find_visible_places(rows, asking=asking)
 
     key = ctx.store.hash_key

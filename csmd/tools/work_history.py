@@ -114,7 +114,7 @@ def _view_self_model(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
 
 
 def _living_state_json(ctx: ToolContext, lines: list[Line]) -> Json:
-    preview = advisory.render_advisory(advisory.advisory_blocks(lines), max_tokens=advisory.MAX_TOKENS)
+    preview = advisory.render_advisory(advisory.make_blocks(lines), max_tokens=advisory.MAX_TOKENS)
     return {
         "note": advisory.LABEL,
         "enabled": ctx.config.settings.stages_advisory,

@@ -122,7 +122,7 @@ def test_a_session_of_ones_own_is_written_withdrawn_and_loaded(kept: Machine) ->
         assert (refused.returncode, refused.stdout) == (1, "") and said in refused.stderr
 
 
-def test_a_day_is_printed_as_markdown_and_on_a_terminal_within_its_width(kept: Machine) -> None:
+def test_a_day_is_printed_as_markdown_within_the_width_of_the_terminal_or_of_80_columns(kept: Machine) -> None:
     title = "Keep the prices in cents, and round half up wherever a price is shown or printed or written."
     lines = [kept.line("user", title, session="day"), kept.line("assistant", "I change it.", session="day")]
     change = {"file_path": f"{kept.project}/price.py", "old_string": "a", "new_string": "b"}
@@ -131,7 +131,7 @@ def test_a_day_is_printed_as_markdown_and_on_a_terminal_within_its_width(kept: M
     answer["message"]["content"] = [{"type": "tool_result", "tool_use_id": "t9", "content": "done"}]
     kept.transcript(*lines, answer, kept.line("assistant", "Done.", session="day"), session="day")
     kept.sync()
-    told = kept.csmd("today", "--date", "2026-05-04").splitlines()
+    told = fits(kept.csmd("today", "--date", "2026-05-04")).splitlines()
     assert told[0] == "# Monday, 2026-05-04" and told[2].startswith("## ") and told[4] == "- Uncommitted: `price.py`"
     terminal = Terminal("today", "--date", "2026-05-04", cwd=kept.project, environment=kept.environment())
     assert terminal.ends() == 0

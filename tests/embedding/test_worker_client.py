@@ -219,7 +219,7 @@ def defunct(pid: int) -> bool:
 
 
 def test_a_model_that_cannot_be_loaded_is_reported_with_its_reason_and_given_up(tiny: Path, tmp_path: Path) -> None:
-    for name in worker.MODEL_FILES:
+    for name in installed_models.MODEL_FILES:
         (tmp_path / name).write_bytes((tiny / name).read_bytes())
     (tmp_path / "model.onnx").write_bytes(b"not a model")
     owner = worker_client.Embedder(tmp_path, idle_s=60, environment={"PATH": os.environ["PATH"]})
@@ -613,7 +613,7 @@ def test_an_added_model_is_complete_private_and_replaces_an_older_one(tiny: Path
     assert installed_models.installed_model(shelf, name) is None
     folder = installed_models.add_model(tiny, shelf, name=name)
     assert folder == installed_models.installed_model(shelf, name) == shelf / "maker__model"
-    assert {path.name for path in folder.iterdir()} == {*worker.MODEL_FILES, installed_models.IDENTITY_FILE}
+    assert {path.name for path in folder.iterdir()} == {*installed_models.MODEL_FILES, installed_models.IDENTITY_FILE}
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
     assert {path.stat().st_mode & 0o777 for path in (shelf, folder)} == {0o700}
     old = installed_models.model_identity(folder)
@@ -621,7 +621,7 @@ def test_an_added_model_is_complete_private_and_replaces_an_older_one(tiny: Path
 
     other = tmp_path / "other"
     other.mkdir()
-    for file in worker.MODEL_FILES:
+    for file in installed_models.MODEL_FILES:
         (other / file).write_bytes(b"another " + file.encode())
     assert installed_models.add_model(other, shelf, name=name) == folder
     assert (folder / "config.json").read_bytes() == b"another config.json"
@@ -629,11 +629,11 @@ def test_an_added_model_is_complete_private_and_replaces_an_older_one(tiny: Path
     assert [path.name for path in shelf.iterdir()] == ["maker__model"], "something is left behind"
 
 
-@pytest.mark.parametrize("missing", worker.MODEL_FILES)
+@pytest.mark.parametrize("missing", installed_models.MODEL_FILES)
 def test_an_incomplete_model_is_refused_by_the_name_of_what_is_missing(
     tiny: Path, tmp_path: Path, missing: str
 ) -> None:
-    for file in set(worker.MODEL_FILES) - {missing}:
+    for file in set(installed_models.MODEL_FILES) - {missing}:
         (tmp_path / file).write_bytes(b"x")
     with pytest.raises(ConfigError, match=missing):
         installed_models.check_model_dir(tmp_path)
@@ -701,7 +701,7 @@ class Hub(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def hub(tiny: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
-    files = {name: (tiny / name).read_bytes() for name in worker.MODEL_FILES}
+    files = {name: (tiny / name).read_bytes() for name in installed_models.MODEL_FILES}
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Served", (Hub,), {"files": files})) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
@@ -719,7 +719,7 @@ def test_a_fetched_model_is_complete_and_each_file_is_announced(
     assert {path.name: path.read_bytes() for path in dest.iterdir()} == hub[1]
     assert {path.stat().st_mode & 0o777 for path in dest.iterdir()} == {0o600}
     assert [path.name for path in dest.parent.iterdir()] == ["m"]
-    assert [line.split()[0] for line in result.stderr.splitlines()][:5] == list(reversed(worker.MODEL_FILES))
+    assert [line.split()[0] for line in result.stderr.splitlines()][:5] == list(reversed(installed_models.MODEL_FILES))
     assert "tokens will be estimated" in result.stderr.splitlines()[-1]
     assert result.stdout == ""
 

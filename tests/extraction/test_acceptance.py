@@ -23,6 +23,7 @@ FINDINGS = "1. The counter leaks.\n2. The footer is off.\n\nBoth are small."
 OFFERED = "The tests are green again. Shall I run them once more?"
 GERMAN = "Der Export ist zu langsam. Ich schlage vor, die Summen nachts vorzurechnen."
 CHINESE = "导出太慢。我建议每晚预先计算汇总。"
+MARKET = "The market is open on Fridays. I count the coins."
 
 #: The message before, the answer, and what of the message is taken ("" for nothing).
 ROWS = [
@@ -89,6 +90,17 @@ ROWS = [
     (PROPOSED, "hello", ""),
     (PROPOSED, "thanks", ""),
     (PROPOSED, "yes. but not that, one file a run", ""),
+    (MARKET, "no, Saturdays", "The market is open on Fridays -> no, Saturdays"),
+    (MARKET, "sorry, not Friday but Saturday", "The market is open on Fridays -> sorry, not Friday but Saturday"),
+    (MARKET, "no, the clerks are away on Saturday", ""),
+    (MARKET, "Saturday", ""),
+    (MARKET, "no, Friday", ""),
+    ("The till opens at 8:30 and the plotter at 9:30.", "no, 9:00", ""),
+    ("The till keeps 40 receipts. The plotter has 3 trays.", "no, 50", ""),
+    ("The till keeps 40 receipts.", "wrong, 50 receipts", "The till keeps 40 receipts -> wrong, 50 receipts"),
+    ("The till keeps 40 receipts.", "no, 50 coins", ""),
+    ("I moved the fair to Friday.", "no, Saturday", ""),
+    ("So the fair is on Friday?", "no, Saturday", "So the fair is on Friday? -> no, Saturday"),
 ]
 
 
@@ -130,3 +142,16 @@ def test_what_the_user_takes_is_a_decision_of_the_users_and_what_is_refused_is_n
     assert [text for by, text in picked if by == "user"] == [
         "There are three ways to keep the sessions? -> A table in Postgres"
     ]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reply", "taken"),
+    [
+        ("The market is open on Fridays.", "Noted.", True),
+        ("The market is open on Fridays.", "I count the coins every Friday.", False),
+        ("The market is open on Fridays, the fair on Sundays.", "Noted.", False),
+    ],
+)
+def test_a_correction_of_a_value_may_correct_the_users_last_prompt(prompt: str, reply: str, taken: bool) -> None:
+    found = stated(("user", prompt), ("assistant", reply), ("user", "no, Saturdays"))
+    assert (("user", "The market is open on Fridays -> no, Saturdays") in found) is taken

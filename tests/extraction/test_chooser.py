@@ -519,3 +519,11 @@ def test_an_order_for_the_moment_is_no_preference() -> None:
     order = "change the invoice renderer in src/paper.py so that totals can be printed"
     (chosen,) = chooser.choose(session(("prompt", order)))
     assert (chosen.statement.text, chosen.statement.category) == (order, "fact")
+
+
+@pytest.mark.parametrize(
+    "need", ["somewhere to keep the delivery notes", "a way to share the seed data", "some kind of cache"]
+)
+def test_an_open_need_names_no_choice_and_is_no_statement(need: str) -> None:
+    assert said(f"We need {need} for the warehouse.") == []
+    assert said(f"We need {need} for the warehouse, so we use the bucket of the till.") != []

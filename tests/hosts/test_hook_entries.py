@@ -88,7 +88,7 @@ def test_an_entry_that_was_altered_or_doubled_is_put_right(hooks: HookEntries) -
     altered = once.replace(' Stop || true"', ' Stop"', 1)
     assert altered != once and plain(hooks.merge(altered, wanted(), "x")) == plain(once)
     group = json.loads(hooks.merge("{}", wanted(), "x"))["hooks"][event][0]
-    doubled = json_edits.append(once, once.index("[", once.index(f'"{event}"')), None, group)
+    doubled = json_edits.append_item(once, once.index("[", once.index(f'"{event}"')), None, group)
     assert hooks.remove(doubled, HOME, "x") == COMMENTED
 
 

@@ -134,7 +134,7 @@ def with_line(text: str, wanted: Registration, where: str) -> str:
     at, value = json_edits.find_root(text), {"command": str(wanted.home)}
     found = json_edits.find_member(text, at, LINE)
     if found is None:
-        return json_edits.append(text, at, LINE, value)
+        return json_edits.append_item(text, at, LINE, value)
     return json_edits.apply_edits(text, json_edits.plan_replacement(text, found, value))
 
 

@@ -107,6 +107,20 @@ def test_what_csmd_made_goes_and_all_else_stays(machine: Machine) -> None:
     assert not (paths.home / "models" / "m").exists() and not (paths.home / "repairing").exists()
 
 
+def test_a_link_to_the_program_stays_and_is_named_for_removal_with_it(machine: Machine) -> None:
+    environment, folder = machine.paths.home / "venv", Path(machine.environment()["HOME"]) / ".local/bin"
+    (environment / "bin").mkdir(parents=True)
+    (environment / "pyvenv.cfg").write_text("")
+    (environment / "bin/csmd").write_text("")
+    folder.mkdir(parents=True)
+    (folder / "csmd").symlink_to(environment / "bin/csmd")
+    said = machine.csmd("uninstall", "--purge", "--yes")
+    assert f"rm -r {environment} {folder / 'csmd'}\n" in said and (folder / "csmd").is_symlink()
+    (folder / "csmd").unlink()
+    (folder / "csmd").symlink_to("/usr/bin/env")
+    assert f"rm -r {environment}\n" in machine.csmd("uninstall", "--purge", "--yes")
+
+
 @pytest.mark.invariant(
     "A purge of everything removes by name, never through a link, and nothing that csmd did not make"
 )

@@ -69,3 +69,12 @@ def test_the_most_told_come_first() -> None:
 def test_a_subject_is_a_noun_phrase_or_nothing(text: str, subject: str) -> None:
     beliefs = group_beliefs([memory("m1", text, gate="behavioral", provenance=sources("s1"))])
     assert [belief.subject for belief in beliefs] == [subject]
+
+
+def test_the_other_half_of_an_exchange_does_not_count_as_a_statement_of_a_belief() -> None:
+    stated, *_ = sources("s1")
+    answered = Provenance(uuid="s2-1", session_id="s2", at=stated.at, role="beside")
+    (belief,) = group_beliefs(
+        [memory("m1", "Indent Python with tabs", gate="behavioral", provenance=(stated, answered))]
+    )
+    assert (belief.turns, belief.sessions, belief.memory.times) == (1, 1, 1)

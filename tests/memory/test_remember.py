@@ -654,3 +654,19 @@ def test_what_an_assistant_saved_of_its_proposal_gives_way_to_the_prompt_that_tu
     answer = statement("The order cache is kept in Postgres, not in Redis")
     current, _ = save_memory(store, answer, "u1", at="2026-03-01T10:01:00.000Z")
     assert read(store, saved).superseded_by == current
+
+
+def test_a_day_that_a_user_corrects_in_two_words_replaces_the_statement_with_the_other_day(store: Store) -> None:
+    Talk(store, "s1", day=1).say("user", "We count the coins of the market on Fridays.")
+    later = Talk(store, "s2", day=2)
+    later.say("user", "When are the coins counted?")
+    later.say("assistant", "We count the coins of the market on Fridays.")
+    later.say("user", "no, Saturdays")
+    go_through(store)
+    stated = {
+        memory.text: memory.superseded_by
+        for memory in store.read(lambda rows: memories.list_memories(rows, projects=None))
+    }
+    corrected = "We count the coins of the market on Fridays -> no, Saturdays"
+    assert set(stated) == {"We count the coins of the market on Fridays.", corrected}
+    assert stated.pop(corrected) == "" and all(stated.values())

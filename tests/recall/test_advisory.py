@@ -47,15 +47,15 @@ WAITING = [
     candidate("The documentation follows a change: in 2 of 70 sessions.", 3, "preference"),
 ]
 LINES = [
-    *advisory.warnings(WAITING),
-    *advisory.signals(WAITING),
-    *advisory.experience(
+    *advisory.list_warnings(WAITING),
+    *advisory.list_signals(WAITING),
+    *advisory.list_experience(
         [packet("s2-later", "failed"), packet("s2-later", "ok"), packet("s1-early", "ok")], {"s1-early": "checked"}
     ),
-    *advisory.capabilities(
+    *advisory.list_capabilities(
         [Capability("tests", 0.9, 8, 9, 12, AT, AT, ()), Capability("lint", 0.5, 0, 0, 3, AT, AT, ())]
     ),
-    *advisory.beliefs([belief("Postgres holds the job queue", 1), belief("One session only", 2, sessions=1)]),
+    *advisory.list_beliefs([belief("Postgres holds the job queue", 1), belief("One session only", 2, sessions=1)]),
 ]
 
 
@@ -110,7 +110,7 @@ def test_it_takes_the_room_that_a_brief_leaves_and_says_nothing_again() -> None:
     ],
 )
 def test_what_orders_or_holds_without_exception_is_left_out_and_says_why(said: str, why: str) -> None:
-    (line,) = advisory.judge_lines([*advisory.beliefs([belief(said, 1)])], max_tokens=300)
+    (line,) = advisory.judge_lines([*advisory.list_beliefs([belief(said, 1)])], max_tokens=300)
     assert line.why == why
 
 
@@ -122,7 +122,7 @@ def test_every_line_says_why_it_is_not_told() -> None:
 
 
 def test_each_block_and_the_whole_say_that_they_are_a_preview() -> None:
-    blocks = advisory.advisory_blocks(advisory.judge_lines(LINES, max_tokens=400))
+    blocks = advisory.make_blocks(advisory.judge_lines(LINES, max_tokens=400))
     assert blocks and all(advisory.LABEL in block.heading for block in blocks)
     made = advisory.render_advisory(blocks, max_tokens=400)
     assert advisory.LABEL in made.text.splitlines()[0] and made.text.endswith("</csmd-advisory>")

@@ -285,7 +285,7 @@ def test_goals_stand_first_and_the_living_state_last_as_a_preview(store: Store) 
     told_on(store, 0)
     goal = Note(id="g1", text="ship the export")
     blocks = store.read(
-        lambda rows: advisory.advisory_blocks(advisory.read_lines(rows, places=visibility.scopes(rows, HERE)))
+        lambda rows: advisory.make_blocks(advisory.read_lines(rows, places=visibility.scopes(rows, HERE)))
     )
     assert blocks == (), "nothing was observed yet"
     lines = brief_of(store, "x", goals=(goal,)).text.splitlines()

@@ -40,6 +40,10 @@ SAID: dict[str, tuple[str, str]] = {
     "a state of the day, with its cause": ("the clerks are late because the ferry is slow today", evidence.PLAIN),
     "a correction that orders something at hand": ("correction, print the second ledger", evidence.PLAIN),
     "a rule with an arrow": ("Never rename the till -> desk in a ledger.", "said for always"),
+    "a figure of the moment, with its cause": (
+        "the ledger has only 40 pages this week because the plotter is being repaired",
+        evidence.PLAIN,
+    ),
     "what went wrong, with its cause": ("the ledger is blank because the plotter has no paper", evidence.PLAIN),
     "a task of the day": ("we need to rewrite the ledger", evidence.PLAIN),
     "a task with a limit": ("add a ledger of at most 40 rows", "decided"),

@@ -71,7 +71,7 @@ CASES: dict[str, tuple[Items, str, str]] = {
         (("goal", "Let's move the settings to YAML."), ("file", "a.py"), ("commit", "1a2b3c4 Settings are YAML"),
          ("commit", "2b3c4d5 The old file is read once more")),
         "committed",
-        'move the settings to YAML: committed "The old file is read once more", "Settings are YAML"',
+        'committed "The old file is read once more", "Settings are YAML"',
     ),
     "a commit that was made anew is told once": (
         (("commit", "1a2b3c4 Read the settings from YAML"), ("commit", " Read the settings from YAML files")), "committed",
@@ -79,7 +79,7 @@ CASES: dict[str, tuple[Items, str, str]] = {
     ),
     "a pull request": (
         (("goal", "Settings"), ("commit", "1a2b3c4 Read the settings from YAML"), ("branch", "yaml"), ("pull", "#12 Settings are YAML")), "committed",
-        'Settings: committed "Read the settings from YAML" on yaml; opened #12 Settings are YAML',
+        'committed "Read the settings from YAML" on yaml; opened #12 Settings are YAML',
     ),
     "a question names nothing": (
         (("goal", "Are there hooks that tell of a restore?"), ("file", "docs/notes.md")), "corrected",
@@ -105,11 +105,29 @@ CASES: dict[str, tuple[Items, str, str]] = {
     ),
     "how it ended, where the commits leave something": (
         (("goal", "Port the build"), ("commit", "1a2b3c4 Port the build"), ("last", "The Windows runner waits for its licence.")), "committed",
-        'Port the build: committed "Port the build"; at its end: The Windows runner waits for its licence.',
+        'committed "Port the build"; at its end: The Windows runner waits for its licence.',
     ),
     "last words that say nothing": (
         (("goal", "Port the build"), ("commit", "1a2b3c4 Port the build"), ("last", "The build is ported and tidy.")), "committed",
-        'Port the build: committed "Port the build"',
+        'committed "Port the build"',
+    ),
+    "where it ended first, and what it was asked for at first last": (
+        (("goal", "please rename the columns of the ledger"), ("file", "till.py"), ("open", "The receipts are still to do."),
+         ("last", "The till rounds half a cent up, as the bank does.")), "checked",
+        "at its end: The till rounds half a cent up, as the bank does; changed till.py; left open: The receipts are still to do; begun with: rename the columns of the ledger",
+    ),
+    "what came after the commits": (
+        (("goal", "Port the build"), ("commit", "1a2b3c4 Port the build"), ("last", "The installer asks for a folder and keeps it.")), "unchecked",
+        'committed "Port the build"; at its end: The installer asks for a folder and keeps it.',
+    ),
+    "last words that say what is left open": (
+        (("goal", "Port the build"), ("file", "a.go"), ("open", "Still to do: the Windows runner needs a licence."),
+         ("last", "Still to do: the Windows runner needs a licence.")), "checked",
+        "Port the build: changed a.go; left open: the Windows runner needs a licence",
+    ),
+    "last words that are no sentence": (
+        (("goal", "Port the build"), ("file", "a.go"), ("last", "the folder of the Windows installer")), "checked",
+        "Port the build: changed a.go; at its end: the folder of the Windows installer",
     ),
     "in what state it was left, as a model said, in place of what it was on and said last": (
         (("goal", "Review this: the parser loses its zone"), ("commit", "1a2b3c4 Keep the zone"), ("last", "The parser keeps the zone now."),
@@ -120,7 +138,7 @@ CASES: dict[str, tuple[Items, str, str]] = {
     "nothing changed": ((("goal", "Explain the build to me"),), "answered", ""),
     "work of which nothing shows what it changed": (
         (("goal", "start on the month view"), ("last", "The month view draws its grid from the ledger.")), "answered",
-        "the month view: at its end: The month view draws its grid from the ledger.",
+        "at its end: The month view draws its grid from the ledger",
     ),
     "work that ended with nothing said": ((("goal", "start on the month view"), ("last", "OK, done.")), "answered", ""),
     "what is said to be left": (

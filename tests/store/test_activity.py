@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from csmd.store import activity, events, memories, projects, telemetry_rows, tombstones, turns
+from csmd.store import activity, events, memories, projects, telemetry_rows, tombstones, turns, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.store.telemetry_rows import Composition, Lookup
@@ -146,5 +146,22 @@ def test_a_session_that_was_purged_meanwhile_is_not_noted(store: Store, given: A
         tombstones.purge_names(rows, "session", ["s1"], key=KEY, now=given.now)
         telemetry_rows.add_records(rows, [composed(given.at(1)), composed(given.at(2), "s2")], before="", key=KEY)
         assert [one.session_id for one in telemetry_rows.read_since(rows, Composition, "")] == ["s2"]
+
+    store.write(story)
+
+
+def test_every_count_of_memories_leaves_out_the_superseded_which_are_counted_by_themselves(
+    store: Store, given: Any
+) -> None:
+    def story(rows: Rows) -> None:
+        project = projects.ensure(rows, given.project(), now="")
+        for ident in ("m1", "m2"):
+            memories.insert(rows, given.memory(ident, ident, project=project), text_hash=ident)
+        rows.run("update memories set superseded_by = 'm2' where id = 'm1'")
+        for counts in (activity.counts(rows), activity.read_tallies(rows)):
+            assert (counts["memories"], counts["superseded"]) == (1, 1)
+        assert [count for *_, count in activity.count_by_gate_and_tier(rows)] == [1]
+        assert [count for *_, count, _ in activity.project_counts(rows)] == [1]
+        assert [summary.memories for summary in workspaces.list_projects(rows)] == [1]
 
     store.write(story)

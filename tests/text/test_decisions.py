@@ -85,6 +85,12 @@ EXPLAINED: dict[str, bool] = {
     "the till exists since 2017 in three towns": False,
     "the till is so loud in there": False,
     "print it twice because the clerks lose it": False,
+    "the till holds 40 receipts because the drawer is small": True,
+    "the till holds 40 receipts because the drawer was locked": False,
+    "the till holds 40 receipts because two clerks are away": False,
+    "the till is at 40 receipts because the drawer is small": False,
+    "the drawer is 90 % full because the clerks keep receipts": False,
+    "the limit is at 40 receipts because the drawer is small": True,
 }
 
 

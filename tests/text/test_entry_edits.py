@@ -76,11 +76,11 @@ def test_what_is_printed_is_the_file_that_holds_the_entry_alone(form: Format) ->
 @pytest.mark.parametrize(
     ("form", "text", "why"),
     [
-        (TOML, "servers = {other = {url = 'x'}}\n", "cannot be added"),
-        (YAML, "servers: {other: {url: x}}\n", "cannot be added"),
-        (YAML, "servers: [1]\n", "cannot be added"),
-        (YAML_LIST, "servers:\n  other: 1\n", "cannot be added"),
-        (JSON, '{"servers": 5}', "cannot be added"),
+        (TOML, "servers = {other = {url = 'x'}}\n", "cannot add"),
+        (YAML, "servers: {other: {url: x}}\n", "cannot add"),
+        (YAML, "servers: [1]\n", "cannot add"),
+        (YAML_LIST, "servers:\n  other: 1\n", "cannot add"),
+        (JSON, '{"servers": 5}', "cannot add"),
     ],
 )  # fmt: skip
 def test_a_form_that_cannot_be_edited_is_left_alone(form: Format, text: str, why: str) -> None:

@@ -20,7 +20,7 @@ from csmd.text import json_edits
 def with_member(text: str, key: str, value: Any) -> str:
     found = json_edits.find_member(text, json_edits.find_root(text), key)
     if found is None:
-        return json_edits.append(text, json_edits.find_root(text), key, value)
+        return json_edits.append_item(text, json_edits.find_root(text), key, value)
     return json_edits.apply_edits(text, json_edits.plan_replacement(text, found, value))
 
 

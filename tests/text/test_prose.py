@@ -52,7 +52,7 @@ def test_a_passage_is_no_longer_than_the_design_allows_unless_it_is_one_token(te
 
 @given(TEXTS, st.integers(1, 5))
 def test_no_more_passages_are_made_than_are_asked_for(text: str, most: int) -> None:
-    assert prose.find_passages(text, most=most) == prose.find_passages(text)[:most]
+    assert prose.find_passages(text, limit=most) == prose.find_passages(text)[:most]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_the_time_grows_with_the_text(piece: str) -> None:
     def took(size: int) -> float:
         text = (piece * (size // len(piece) + 1))[:size]
         began = time.process_time()
-        prose.find_passages(text, most=1_000_000)
+        prose.find_passages(text, limit=1_000_000)
         return time.process_time() - began
 
     assert min(took(200_000) for _ in range(2)) < max(8 * 4 * min(took(50_000) for _ in range(2)), 0.5)

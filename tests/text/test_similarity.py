@@ -378,3 +378,19 @@ def _entails_either(one: str, other: str) -> bool:
 def test_two_texts_say_the_same_only_when_nothing_is_replaced_or_turned_round(one: str, other: str, same: bool) -> None:
     assert similarity.repeats(one, other) is same
     assert similarity.repeats(other, one) is same
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "wanted"),
+    [
+        ("Every till has its own ledger", "Every till has its own plotter", ""),
+        ("Every clerk keeps a key", "Every clerk keeps a stamp", ""),
+        ("Each till has a ledger", "Each till has a plotter", ""),
+        ("Every Monday the ledger is copied", "Every Friday the ledger is copied", "amends"),
+        ("The ledger is copied every hour", "The ledger is copied every day", "amends"),
+    ],
+)
+def test_a_rule_on_each_thing_of_a_kind_leaves_another_on_the_same_kind_and_a_time_replaces_a_time(
+    older: str, newer: str, wanted: str
+) -> None:
+    check(older, newer, wanted=wanted)

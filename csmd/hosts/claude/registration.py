@@ -93,7 +93,7 @@ def merge_status_line(text: str, wanted: Registration, _where: str) -> str:
     value = {"type": "command", "command": status_line_command(wanted.interpreter, wanted.home)}
     current, is_ours = _status_line(text, wanted.home)
     if current is None:
-        return json_edits.append(text, json_edits.find_root(text), STATUS_LINE, value)
+        return json_edits.append_item(text, json_edits.find_root(text), STATUS_LINE, value)
     return json_edits.apply_edits(text, json_edits.plan_replacement(text, current, value)) if is_ours else text
 
 
@@ -134,11 +134,11 @@ def merge_server(text: str, wanted: Registration, where: str) -> str:
     entry = server_entry(wanted.home, wanted.server_arguments)
     servers, items, ours = _servers(text, wanted.home, where)
     if servers is None:
-        return json_edits.append(text, json_edits.find_root(text), SERVERS, {SERVER_NAME: entry})
+        return json_edits.append_item(text, json_edits.find_root(text), SERVERS, {SERVER_NAME: entry})
     if not ours:
         is_taken = any(item.key == SERVER_NAME for item in items)
-        return text if is_taken else json_edits.append(text, servers.value, SERVER_NAME, entry)
-    edits = json_edits.plan_cuts(items, [item in ours[1:] for item in items])
+        return text if is_taken else json_edits.append_item(text, servers.value, SERVER_NAME, entry)
+    edits = json_edits.plan_removals(items, [item in ours[1:] for item in items])
     value = json_edits.read_value(text, ours[0])
     # The user may have added keys and chosen tools.
     if not wanted.server_arguments and "--tools" in value.get("args", []):
@@ -153,7 +153,7 @@ def remove_server(text: str, home: Path, where: str) -> str:
     _, items, ours = _servers(text, home, where)
     if ours and len(ours) == len(items):
         return json_edits.remove_member(text, json_edits.find_root(text), SERVERS)
-    return json_edits.apply_edits(text, json_edits.plan_cuts(items, [item in ours for item in items]))
+    return json_edits.apply_edits(text, json_edits.plan_removals(items, [item in ours for item in items]))
 
 
 def foreign_server(text: str, wanted: Registration, where: str) -> str:
