@@ -126,7 +126,7 @@ def _outcome_rows(value: dict[str, Any]) -> list[tuple[str, str]]:
     """The rows read since, the losses, the path of the previous file, and a warning if the daemon did not start."""
     since = value.get("came_back")
     return [
-        *([("then", f"{_describe_rows(since)} read from transcripts of the time since")] if since else []),
+        *([("then", f"{_describe_rows(since)} read from later transcripts")] if since else []),
         *(("lost", text) for text in value.get("lost", [])),
         *([("aside", f"the previous file: {value['set_aside']}")] if value.get("set_aside") else []),
         *([("daemon", "stopped for this, and started again")] if value.get("restarted") else []),

@@ -125,6 +125,8 @@ STATES = {
     "session": "the digest of a session: csmd session digest {short}",
     "preview": "of the living state: csmd pipeline advisory",
 }
+#: Characters shown of a receipt's id in a list, which fits 80 columns: the time to some microseconds.
+RECEIPT_CHARS = 13
 #: Characters shown of an id that is not a memory's.
 ID_CHARS = 11
 
@@ -231,9 +233,9 @@ def show_receipts(value: dict[str, Any]) -> Screen:
     rows = [
         [when(row["at"]), display.shorten_session_id(row["session_id"]), row["event"].removeprefix("session_")[:12],
          str(row["tokens"]), str(row["items"]), f"{row['used']} of {row['judged']}" if row["judged"] else "-",
-         row["id"][:17]]
+         row["id"][:RECEIPT_CHARS]]
         for row in value["receipts"]
     ]  # fmt: skip
-    yield from table("when|session|event|tokens|told|used|receipt", "<<<>><<", rows)
+    yield from table("when|session|event|tokens|told|used|receipt", "<<<>><<", rows, least=len("2026-01-31 10:00"))
     if value["week"]["injections"]:
         yield dim(render.describe_week(value["week"]), gap=True)

@@ -257,7 +257,8 @@ def show_superseded(value: dict[str, Any]) -> Screen:
         note = f"{percent(value['confidence'])} sure; {value['was_superseded_by']} stays active"
         yield from render.done(f"Restored {value['id']}: {value['text']}", note)
         return
-    yield f"Replaced {value['id']} with {value['superseded_by']}: {value['text']}"
+    yield Line(value["text"], head=f"Replaced {value['id']}: ", most=4)
+    yield Line(value["replacement"], head=f"by {value['superseded_by']}: ", most=4)
     if value["rest"]:
         yield Line(f"Still active from it: {value['rest']['id']}: {value['rest']['text']}", most=4)
     yield dim("Undo: csmd undo")

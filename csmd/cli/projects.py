@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,8 @@ def alias(place: str, other: str, remove: bool, yes: bool, as_json: bool) -> Non
         raise click.UsageError("name either OTHER or --remove")
     params = {"place": verb.resolve_project(place), "other": _resolve_path(other), "by_person": verb.is_interactive()}
     if other:
-        verb.ask("csm_project_alias", **params, dry_run=True)
-        verb.confirm(f"Share all memories between {other} and {place}?", yes=yes)
+        check = partial(verb.ask, "csm_project_alias", **params, dry_run=True)
+        verb.confirm(f"Share all memories between {other} and {place}?", yes=yes, check=check)
     value = verb.ask("csm_project_alias", **params, remove=remove)
     verb.print_answer(value, as_json, show_alias, remove=remove)
 
@@ -62,8 +63,8 @@ def merge(source: str, into: str, dry_run: bool, yes: bool, as_json: bool) -> No
     """Merge project A into B. `split B A` undoes it."""
     params = {"source": _resolve_path(source), "into": _resolve_path(into), "by_person": verb.is_interactive()}
     if not dry_run:
-        verb.ask("csm_project_merge", **params, dry_run=True)
-        verb.confirm(f"Share all memories between {into} and {source}?", yes=yes)
+        check = partial(verb.ask, "csm_project_merge", **params, dry_run=True)
+        verb.confirm(f"Share all memories between {into} and {source}?", yes=yes, check=check)
     value = verb.ask("csm_project_merge", **params, dry_run=dry_run)
     verb.print_answer(value, as_json, show_moved, direction=f"from {source} to {into}")
 

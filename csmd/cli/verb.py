@@ -244,10 +244,11 @@ def require_terminal() -> None:
         raise CsmdError("this needs a person at a terminal", hint="type it in a terminal")
 
 
-def confirm(question: str, *, yes: bool) -> None:
+def confirm(question: str, *, yes: bool, check: Callable[[], object] = lambda: None) -> None:
     """Asks a person before data becomes visible or gains authority; CsmdError without a terminal.
 
     `yes` answers the question, but not for an assistant. That is an obstacle, not a lock: an assistant can hide itself.
+    `check` raises CsmdError if what the question is about cannot be done.
     """
     if yes:
         if assistant := find_assistant():
@@ -256,6 +257,7 @@ def confirm(question: str, *, yes: bool) -> None:
     if not is_interactive():
         hint = "type it in a terminal; a script says --yes"
         raise CsmdError("not a terminal; cannot ask for confirmation", hint=hint)
+    check()
     require_yes(question)
 
 

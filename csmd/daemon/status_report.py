@@ -262,7 +262,7 @@ def _list_problems(context: Context, watch: Watch, *, since: str) -> list[str]:
         problems.append(watch.trouble)
     if late_hooks := context.lookups.count_late(since):
         problems.append(
-            f"hooks: {amount(late_hooks, 'prompt or start')} of the last day came too late for an injection"
+            f"hooks: in the last day {amount(late_hooks, 'answer')} to a prompt or start came too late for an injection"
         )
     return problems
 

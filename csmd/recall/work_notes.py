@@ -298,8 +298,8 @@ def recall_file(rows: Rows, path: str, *, places: Sequence[int], max_tokens: int
 def _find_memories_said_at(rows: Rows, path: str, places: Sequence[int]) -> list[Memory]:
     """Returns the memories that were said while a file was at hand, latest first."""
     seqs = memory_scenes.list_memories_with_scene(rows, _file_name(path), projects=places)
-    said = memories.by_seqs(rows, seqs)
-    at_file = [said[seq] for seq in seqs if seq in said and said[seq].scene.startswith(statement_context.AT_FILE)]
+    by_seq = memories.by_seqs(rows, seqs)
+    at_file = [by_seq[seq] for seq in seqs if seq in by_seq and by_seq[seq].scene.startswith(statement_context.AT_FILE)]
     return [memory for memory in at_file if is_same_file(memory.scene.removeprefix(statement_context.AT_FILE), path)]
 
 

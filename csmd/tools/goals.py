@@ -104,7 +104,7 @@ def _close_matters(
     everywhere = read_open(rows, find_places(rows, "", asking), key=key) if project else here
     chosen = list(dict.fromkeys(_find_matter(here, everywhere, typed) for typed in id_.replace(",", " ").split()))
     if not chosen:
-        raise BadInput("no open matter was given", hint="`csmd done` lists them")
+        raise BadInput("no open item was given", hint="`csmd done` lists them")
     for matter in chosen:
         refuse_users_statement(matter, f"csmd done {matter.id}", by_person=by_person)
     by, why = (PERSON, "a person said so") if by_person else (ASSISTANT, "an assistant said so")
@@ -129,7 +129,7 @@ def _find_matter(listed: Sequence[OpenMatter], everywhere: Sequence[OpenMatter],
     matches = [matter for matter in everywhere if matter.id.startswith(typed)]
     refuse_ambiguous(typed, [matter.id for matter in matches])
     if not matches:
-        raise BadInput(f"there is no open matter {typed!r}", hint="`csmd done` lists them with numbers and ids")
+        raise BadInput(f"there is no open item {typed!r}", hint="`csmd done` lists them with numbers and ids")
     return matches[0]
 
 

@@ -29,7 +29,7 @@ def filled(machine: Machine) -> Machine:
 
 def test_a_purge_says_what_it_will_remove_and_asks(filled: Machine) -> None:
     refused = typed(filled, "forget", "--purge", "zanzibar quokka", answer="n\n", code=1)
-    assert "to be purged: this text wherever it occurs" in refused and "1  turns.text" in refused
+    assert "to be purged: this text wherever it occurs" in refused and "1  turns\n" in refused.replace("\r", "")
     assert "the assistant's own files contain it, too" in refused and "s1.jsonl, line 1" in refused
     assert "until you run `csmd forget --lift`" in refused
     assert "[purged]" not in str(filled.call("csm_memory_search", query="pathlib"))

@@ -149,7 +149,7 @@ def test_keys_are_listed_read_set_and_unset(machine: Machine) -> None:
     ("arguments", "said"),
     [
         (("recall.flor", "0.4"), "did you mean 'recall.floor'?"),
-        (("recall.floor", "high"), "recall.floor must be float"),
+        (("recall.floor", "high"), "recall.floor must be a number"),
         (("recall.floor", "--", "-1"), "0 or more"),
         (("privacy.redact", "abc"), "fewer than 4"),
         (("recall.floor", "0.1", "0.2"), "takes one value"),

@@ -128,7 +128,7 @@ def test_every_verb_says_why_no_daemon_runs(machine: Machine) -> None:
 
 OPENING = [
     ["restore", "latest"], ["resume"], ["config", "set", "privacy.exclude", "[]"], ["config", "unset", "privacy.exclude"],
-    ["project", "alias", "/nowhere/a", "."], ["project", "merge", ".", "/nowhere/a"],
+    ["project", "alias", "/nowhere/a", "."], ["project", "merge", ".", "../other"],
     ["project", "lens", "w", ".", "--wall", "--remove"], ["forget", "--lift", "something"],
 ]  # fmt: skip
 named = pytest.mark.parametrize("words", OPENING, ids=lambda words: " ".join(words[:2]))
@@ -139,6 +139,9 @@ def paused(machine: Machine) -> Machine:
     machine.start()
     machine.conversation()
     machine.sync()
+    other = machine.root / "other"
+    other.mkdir()
+    machine.call("csm_memory_save", text="Herons nest in the reeds.", project=str(other), by_person=True)
     machine.csmd("backup")
     machine.csmd("pause")
     return machine

@@ -10,7 +10,7 @@ from machine import DECISION, Machine
 
 from csmd.embedding import installed_models
 from csmd.errors import BadInput, CsmdError
-from csmd.parameters import REQUIRED
+from csmd.parameters import REQUIRED, TYPE_NAMES
 from csmd.tools.registry import TOOLS
 
 GIVEN = {"url": "postgresql://ann@/team", "query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p",
@@ -43,7 +43,7 @@ def assert_names_what_is_wrong(parts: Any, name: str) -> None:
         parts.call(name, **needed, nonsense=1)
     assert all(key in caught.value.hint for key in tool.parameters)
     for key, (kind, default, *_) in tool.parameters.items():
-        with pytest.raises(BadInput, match=f"{key} must be {kind.__name__}"):
+        with pytest.raises(BadInput, match=f"{key} must be {TYPE_NAMES[kind]}"):
             parts.call(name, **{**needed, key: [] if kind is not int else True})
         if default is REQUIRED:
             with pytest.raises(BadInput, match=f"needs the parameter '{key}'"):
@@ -136,7 +136,7 @@ def test_numbers_and_truth_values_may_be_given_as_text(filled: Any) -> None:
     found = filled.call("csm_memory_search", query="pathlib", limit="1", explain="true")["hits"]
     assert len(found) == 1 and found[0]["factors"]
     assert len(filled.call("csm_memory_search", query="the", limit=-5)["hits"]) <= 1
-    with pytest.raises(BadInput, match="limit must be int"):
+    with pytest.raises(BadInput, match="limit must be a whole number"):
         filled.call("csm_memory_search", query="x", limit="many")
     with pytest.raises(BadInput, match="kind is memory, turn, session or all"):
         filled.call("csm_memory_search", query="x", kind="other")
