@@ -1,4 +1,4 @@
-"""What is found and put before an assistant: search hits and briefs; no I/O."""
+"""Search hits, and the briefs that are injected into sessions; no I/O."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _clearing: list[Callable[[], None]] = []
 
 
 def cached(entries: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Keeps the last `entries` answers of a function until `clear`."""
+    """Caches the last `entries` results of a function until `clear`."""
 
     def keep(function: Callable[P, T]) -> Callable[P, T]:
         kept = lru_cache(maxsize=entries)(function)
@@ -24,7 +24,7 @@ def cached(entries: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 
 def cached_short(entries: int, *, characters: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """Keeps the last `entries` answers of a function of a text, for texts up to a number of characters."""
+    """Caches the last `entries` results of a function of a text, for texts up to a number of characters."""
 
     def keep(function: Callable[[str], T]) -> Callable[[str], T]:
         of_short = cached(entries)(function)

@@ -53,7 +53,7 @@ def run_job(paths: Paths, tool: str, params: Json, *, watch: Callable[[Json], No
 
 
 def capture_state(paths: Paths) -> str:
-    """A sentence for an assistant if nothing is being recorded; "" if all is well.
+    """Returns a sentence for an assistant if nothing is being recorded; "" if all is well.
 
     Also "" if the user stopped the daemon, or it is being restarted. Takes a second at most.
     """
@@ -152,15 +152,15 @@ class _Peer:
             if not part:
                 raise ConnectionResetError
             self._ahead += part
-        taken = bytes(self._ahead[:count])
+        data = bytes(self._ahead[:count])
         del self._ahead[:count]
-        return taken
+        return data
 
 
 def _seconds_left(until: float) -> float:
-    if (left := until - time.monotonic()) <= 0:
+    if (remaining_s := until - time.monotonic()) <= 0:
         raise TimeoutError
-    return left
+    return remaining_s
 
 
 def _result(reply: wire.Reply) -> Any:
@@ -175,7 +175,7 @@ def _result(reply: wire.Reply) -> Any:
 
 
 def endpoint(paths: Paths, *, within_s: float = CONNECT_S) -> Path:
-    """The path of the running daemon's socket; DaemonUnreachable for none."""
+    """Returns the path of the running daemon's socket; DaemonUnreachable for none."""
     with closing(_connect(paths, within_s)) as connection:
         return Path(str(connection.getpeername()))
 
@@ -196,10 +196,10 @@ def _explain_stop(paths: Paths) -> str:
     """Explains that the daemon was stopped on purpose, by whom and when; "" if it was not."""
     try:
         by = paths.stopped_mark.read_text(encoding="utf-8", errors="replace").strip()[:80]
-        at = datetime.fromtimestamp(paths.stopped_mark.stat().st_mtime).astimezone().strftime("%Y-%m-%d %H:%M")
+        stopped_at = datetime.fromtimestamp(paths.stopped_mark.stat().st_mtime).astimezone().strftime("%Y-%m-%d %H:%M")
     except (OSError, ValueError, OverflowError):
         return ""
-    return f": it was stopped on purpose{f' by {by}' if by else ''}, {at}"
+    return f": it was stopped on purpose{f' by {by}' if by else ''}, {stopped_at}"
 
 
 def _explain_absence(paths: Paths) -> DaemonUnreachable:

@@ -95,7 +95,7 @@ class Settings:
     storage_max_mb: int = 2000
     """Megabytes that the database may use before the oldest tool output is dropped; 0 for no limit."""
     backup_keep: int = 5
-    """How many backups are kept; the oldest go."""
+    """Number of backups that are kept; the oldest are deleted."""
     backup_every_h: int = 24
     """Hours between backups that the daemon makes by itself when idle; 0: none."""
     alarm_desktop: bool = True
@@ -108,13 +108,14 @@ class Settings:
     @property
     def files_left_out(self) -> tuple[str, ...]:
         """Globs of files whose content is never stored: the usual places of keys, and the user's own globs."""
-        chosen = self.privacy_exclude_files
-        defaults = [glob for glob in SECRET_FILES if f"!{glob}" not in chosen]
-        return (*defaults, *(glob for glob in chosen if not glob.startswith("!")))
+        user_globs = self.privacy_exclude_files
+        defaults = [glob for glob in SECRET_FILES if f"!{glob}" not in user_globs]
+        return (*defaults, *(glob for glob in user_globs if not glob.startswith("!")))
 
     @staticmethod
     def key(name: str) -> str:
-        """The name of a field in config.yaml: `brief_max_tokens` is `brief.max_tokens`; status_line has no section."""
+        """Returns the name of a field in config.yaml: `brief_max_tokens` is `brief.max_tokens`; status_line has no
+        section."""
         return name if name == "status_line" else name.replace("_", ".", 1)
 
 
@@ -132,22 +133,22 @@ class Config:
 
 def default_paths(env: Mapping[str, str] = os.environ) -> Paths:
     """csmd's directories: all under CSMD_HOME if set, else in the platform's usual places."""
-    chosen = env.get("CSMD_HOME")
-    if chosen:
-        home = _absolute(chosen, "CSMD_HOME")
+    home_variable = env.get("CSMD_HOME")
+    if home_variable:
+        home = _absolute(home_variable, "CSMD_HOME")
         return Paths(home=home, config_file=home / "config.yaml", log_dir=home / "log")
     import platformdirs
 
     dirs = platformdirs.PlatformDirs("csmd", appauthor=False)
     return Paths(
-        home=Path(dirs.user_data_dir).absolute(),
-        config_file=Path(dirs.user_config_dir) / "config.yaml",
+        home=Path(dirs.user_data_dir).absolute(), config_file=Path(dirs.user_config_dir) / "config.yaml",
         log_dir=Path(dirs.user_state_dir) / "log",
-    )
+    )  # fmt: skip
 
 
 def spool_places(home: Path) -> list[Path]:
-    """The directories in which hooks leave events that no daemon took, in order; hooks/csmd_spool.py has the same list.
+    """Returns the directories in which hooks leave events that no daemon took, in order; hooks/csmd_spool.py has the
+    same list.
 
     `spool-2` is used if `spool` is not a directory of the user's.
     """
@@ -161,7 +162,7 @@ def assistant_dir(env: Mapping[str, str] = os.environ) -> Path:
 
 
 def recorded_hosts(recorded: Any) -> tuple[tuple[str, Path], ...]:
-    """(host, configuration directory) pairs that `csmd install` recorded; () if the record is damaged."""
+    """Returns (host, configuration directory) pairs that `csmd install` recorded; () if the record is damaged."""
     if not isinstance(recorded, dict):
         return ()
     return tuple((host, Path(str(folder))) for host, folders in recorded.items() for folder in folders)
@@ -178,21 +179,22 @@ ASSISTANT_PROGRAMS = frozenset(
 
 
 def assistant_variable(env: Mapping[str, str] = os.environ) -> str:
-    """The variable with which an assistant marks the commands it runs; "" for none."""
+    """Returns the variable with which an assistant marks the commands it runs; "" for none."""
     return next((name for name in ASSISTANT_VARIABLES if env.get(name)), "")
 
 
 def assistant_session(env: Mapping[str, str] = os.environ) -> tuple[str, str, str]:
-    """(named directory, start directory, id) of the session that started this process; "" if unknown.
+    """Returns (named directory, start directory, id) of the session that started this process; "" if unknown.
 
     Some assistants name directory and id; others start a server in the session's directory, or anywhere.
     """
-    named = env.get("CLAUDE_PROJECT_DIR", "")
+    named_directory = env.get("CLAUDE_PROJECT_DIR", "")
     try:
-        started = str(Path.cwd())
+        start_directory = str(Path.cwd())
     except FileNotFoundError:
-        started = ""
-    return named if named.startswith("/") else "", started, env.get("CLAUDE_CODE_SESSION_ID", "")
+        start_directory = ""
+    directory = named_directory if named_directory.startswith("/") else ""
+    return directory, start_directory, env.get("CLAUDE_CODE_SESSION_ID", "")
 
 
 #: The variable by which a shell's completion script asks `csmd`; click reads it.
@@ -200,7 +202,7 @@ COMPLETION_VARIABLE = "_CSMD_COMPLETE"
 
 
 def completing_shell(env: Mapping[str, str] = os.environ) -> str:
-    """The shell that asks for completions; "" for none."""
+    """Returns the shell that asks for completions; "" for none."""
     return env.get(COMPLETION_VARIABLE, "").partition("_")[0]
 
 
@@ -210,13 +212,14 @@ def is_chosen(folder: Path, env: Mapping[str, str] = os.environ) -> bool:
 
 
 def folder_of(variable: str, usual: str, env: Mapping[str, str] = os.environ) -> Path:
-    """A program's directory: the one that its variable names ("" for none), else `usual` below the user's home."""
-    chosen = env.get(variable, "") if variable else ""
-    return _absolute(chosen, variable) if chosen else user_home() / usual
+    """Returns a program's directory: the one that its variable names ("" for none), else `usual` below the user's
+    home."""
+    named = env.get(variable, "") if variable else ""
+    return _absolute(named, variable) if named else user_home() / usual
 
 
 def user_home() -> Path:
-    """The user's home directory, `~` in the assistant's files."""
+    """Returns the user's home directory, `~` in the assistant's files."""
     return Path.home()
 
 
@@ -225,21 +228,22 @@ DOCTOR_VARIABLES = "CSMD_DISABLE CSMD_HOME CLAUDE_CONFIG_DIR CLAUDE_CODE_DISABLE
 
 
 def environment() -> dict[str, str]:
-    """The environment variables that may stop or distort capture."""
+    """Returns the environment variables that may stop or distort capture."""
     return {name: os.environ[name] for name in DOCTOR_VARIABLES if name in os.environ}
 
 
-def _absolute(chosen: str, variable: str) -> Path:
+def _absolute(typed_path: str, variable: str) -> Path:
     try:
-        return Path(chosen).expanduser().absolute()
+        return Path(typed_path).expanduser().absolute()
     except RuntimeError as error:
-        raise ConfigError(f"{variable}={chosen}: no such user", hint=f"set {variable} to an absolute path") from error
+        hint = f"set {variable} to an absolute path"
+        raise ConfigError(f"{variable}={typed_path}: no such user", hint=hint) from error
 
 
 def load(
     *, paths: Paths | None = None, extra_dirs: tuple[Path, ...] = (), host_dirs: tuple[tuple[str, Path], ...] = ()
 ) -> Config:
-    """The configuration in force; ConfigError names the file, the key and a close match.
+    """Returns the configuration in force; ConfigError names the file, the key and a close match.
 
     `extra_dirs` and `host_dirs` are what `csmd install` recorded: directories of Claude Code, and of other assistants.
     """
@@ -247,12 +251,12 @@ def load(
     seen: dict[str, Path] = {}
     for folder in (*extra_dirs, assistant_dir()):
         seen.setdefault(os.path.realpath(folder), folder)  # a directory with two names is read once
-    chosen = parse_settings(read_text(paths.config_file), where=str(paths.config_file))
-    return Config(paths=paths, settings=chosen, assistant_dirs=tuple(seen.values()), host_dirs=host_dirs)
+    settings = parse_settings(read_text(paths.config_file), where=str(paths.config_file))
+    return Config(paths=paths, settings=settings, assistant_dirs=tuple(seen.values()), host_dirs=host_dirs)
 
 
 def read_text(file: Path) -> str:
-    """The text of a configuration file, "" for none; ConfigError if it cannot be read."""
+    """Returns the text of a configuration file, "" for none; ConfigError if it cannot be read."""
     try:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -263,7 +267,7 @@ def read_text(file: Path) -> str:
 
 
 def parse_settings(text: str, *, where: str) -> Settings:
-    """The settings in YAML `text`, nested (`brief: {max_tokens: 900}`) or dotted (`brief.max_tokens: 900`)."""
+    """Returns the settings in YAML `text`, nested (`brief: {max_tokens: 900}`) or dotted (`brief.max_tokens: 900`)."""
     import yaml
 
     try:
@@ -276,14 +280,14 @@ def parse_settings(text: str, *, where: str) -> Settings:
         hint = f"write keys and values into {where}, or move it away"
         raise ConfigError(f"{where}: expected keys and values", hint=hint)
     by_key = {Settings.key(f.name): f for f in fields(Settings)}
-    chosen: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in rows:
         field = by_key.get(key)
         if field is None:
             import difflib  # only for a mistyped key
 
-            near = difflib.get_close_matches(key, by_key, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(by_key)}"
+            similar = difflib.get_close_matches(key, by_key, n=1)
+            hint = f"did you mean {similar[0]!r}?" if similar else f"choose one of {', '.join(by_key)}"
             raise ConfigError(f"{where}: unknown key {key!r}", hint=hint)
         expected, hint = type(field.default), f"write e.g. {key}: {field.default}"
         if expected is float and type(value) is int:
@@ -294,10 +298,10 @@ def parse_settings(text: str, *, where: str) -> Settings:
             raise ConfigError(f"{where}: {key} must be {TYPE_NAMES[expected]}, not {value!r}", hint=hint)
         if isinstance(value, int | float) and not 0 <= value < float("inf"):
             raise ConfigError(f"{where}: {key} must be 0 or more, not {value!r}", hint=hint)
-        if field.name in chosen:
+        if field.name in values:
             raise ConfigError(f"{where}: {key} is set twice", hint="remove one of the two")
-        chosen[field.name] = value
-    return replace(Settings(), **chosen)
+        values[field.name] = value
+    return replace(Settings(), **values)
 
 
 #: Key -> least and greatest value that can work. 0 is also allowed if it means off.
@@ -339,12 +343,9 @@ def find_unworkable(settings: Settings) -> Iterator[tuple[str, str, str]]:
 
 #: Models in fastembed's list with normalised mean pooling, as the embedding worker does it.
 FETCHABLE = (
-    "sentence-transformers/all-MiniLM-L6-v2",
-    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
-    "thenlper/gte-base",
-    "jinaai/jina-embeddings-v2-small-en",
-    "jinaai/jina-embeddings-v2-base-code",
-)
+    "sentence-transformers/all-MiniLM-L6-v2", "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
+    "thenlper/gte-base", "jinaai/jina-embeddings-v2-small-en", "jinaai/jina-embeddings-v2-base-code",
+)  # fmt: skip
 #: Names of models on the hub.
 MODEL_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?|(?:ollama|openai)(?:/[\w.:-]+){1,3}")
 
@@ -361,7 +362,7 @@ MIN_REDACTED_CHARS = 4
 
 
 def _parse_words(key: str, value: Any, *, where: str) -> tuple[str, ...]:
-    """The texts of a list, with a leading `~` expanded."""
+    """Returns the texts of a list, with a leading `~` expanded."""
     if not isinstance(value, list) or not all(isinstance(word, str) and word.strip() for word in value):
         hint = f"write e.g. {key}: ['one', 'two']"
         raise ConfigError(f"{where}: {key} must be a list of texts, not {value!r}", hint=hint)
@@ -384,7 +385,7 @@ def _flatten(data: dict[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def boot_id() -> str:
-    """The id of the machine's current boot; "" if the platform has none."""
+    """Returns the id of the machine's current boot; "" if the platform has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -392,18 +393,19 @@ def boot_id() -> str:
 
 
 def base_interpreter() -> str:
-    """The interpreter outside the virtual environment; hooks run on it, so that they outlive the environment."""
+    """Returns the interpreter outside the virtual environment; hooks run on it, so that they outlive the
+    environment."""
     base = getattr(sys, "_base_executable", "") or sys.executable
     return lasting_interpreter(base, venv=sys.prefix if sys.prefix != sys.base_prefix else "")
 
 
 def own_interpreter() -> str:
-    """The interpreter of csmd's own environment, by its name there."""
+    """Returns the interpreter of csmd's own environment, by its name there."""
     return str(Path(sys.executable).absolute())
 
 
 def lasting_interpreter(base: str, *, venv: str) -> str:
-    """The path of `base` outside the environment `venv` ("" for none).
+    """Returns the path of `base` outside the environment `venv` ("" for none).
 
     Links outside of it are not resolved: a package manager moves them at an upgrade and removes their targets.
     """
@@ -423,12 +425,12 @@ def has_desktop(env: Mapping[str, str] = os.environ) -> bool:
 
 
 def full_environment() -> dict[str, str]:
-    """The whole environment of this process, for the user's own assistant and for a key in a variable."""
+    """Returns the whole environment of this process, for the user's own assistant and for a key in a variable."""
     return dict(os.environ)
 
 
 def child_environment(*more: str) -> dict[str, str]:
-    """The environment for csmd's own processes plus `more`: without the user's keys and Python's variables."""
+    """Returns the environment for csmd's own processes plus `more`: without the user's keys and Python's variables."""
     names = (*PLACES, *CHILD_VARIABLES, *more)
     return {**{name: os.environ[name] for name in names if name in os.environ}, **SILENT}
 
@@ -444,39 +446,40 @@ CHILD_VARIABLES = (
 
 
 def unit_environment(kind: str, env: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment that the unit of a service manager (`systemd`, `launchd`) sets for the daemon."""
+    """Returns the environment that the unit of a service manager (`systemd`, `launchd`) sets for the daemon."""
     return {**{name: env[name] for name in PLACES if env.get(name)}, "CSMD_SERVICE": kind}
 
 
 def started_by(env: Mapping[str, str] = os.environ) -> str:
-    """What runs this daemon: `systemd`, `launchd`, or `detached`."""
+    """Returns what runs this daemon: `systemd`, `launchd`, or `detached`."""
     kind = env.get("CSMD_SERVICE", "")
     return kind if kind in ("systemd", "launchd") else "detached"
 
 
 def take_notify_socket(env: MutableMapping[str, str] = os.environ, *, pid: int | None = None) -> tuple[str, float]:
-    """(the service manager's notification socket or "", its watchdog's seconds or 0); removed for child processes."""
+    """Returns (the service manager's notification socket or "", its watchdog's seconds or 0); removed for child
+    processes."""
     address, patience_us, owner = (env.pop(name, "") for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"))
     is_ours = not owner or owner == str(os.getpid() if pid is None else pid)
     return address, int(patience_us) / 1e6 if patience_us.isdigit() and is_ours and address else 0.0
 
 
 def manager_environment(env: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment that finds the user's service manager, also under cron or `su`, which do not set it."""
-    place = Path(f"/run/user/{os.getuid()}")
-    named = env.get("XDG_RUNTIME_DIR") or (str(place) if place.is_dir() else "")
-    keep = ("HOME", "PATH", "USER", "LOGNAME", "DBUS_SESSION_BUS_ADDRESS")
-    kept = {name: env[name] for name in keep if name in env}
-    return {**kept, "LC_ALL": "C", **({"XDG_RUNTIME_DIR": named} if named else {})}
+    """Returns the environment that finds the user's service manager, also under cron or `su`, which do not set it."""
+    usual_dir = Path(f"/run/user/{os.getuid()}")
+    runtime_dir = env.get("XDG_RUNTIME_DIR") or (str(usual_dir) if usual_dir.is_dir() else "")
+    names = ("HOME", "PATH", "USER", "LOGNAME", "DBUS_SESSION_BUS_ADDRESS")
+    inherited = {name: env[name] for name in names if name in env}
+    return {**inherited, "LC_ALL": "C", **({"XDG_RUNTIME_DIR": runtime_dir} if runtime_dir else {})}
 
 
 def unit_folders(kind: str, env: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
     """Directories of the user's units of a service manager, the likeliest first."""
     if kind == "launchd":
         return (Path.home() / "Library" / "LaunchAgents",)
-    chosen = env.get("XDG_CONFIG_HOME", "")
-    places = ([Path(chosen)] if chosen.startswith("/") else []) + [Path.home() / ".config"]
-    return tuple(dict.fromkeys(place / "systemd" / "user" for place in places))
+    config_home = env.get("XDG_CONFIG_HOME", "")
+    folders = ([Path(config_home)] if config_home.startswith("/") else []) + [Path.home() / ".config"]
+    return tuple(dict.fromkeys(folder / "systemd" / "user" for folder in folders))
 
 
 def wants_colours(env: Mapping[str, str] = os.environ) -> bool | None:
@@ -493,7 +496,7 @@ def can_open_browser(env: Mapping[str, str] = os.environ) -> bool:
 
 
 def chosen_columns(env: Mapping[str, str] = os.environ) -> int:
-    """The width that COLUMNS sets; 0 for none."""
+    """Returns the width that COLUMNS sets; 0 for none."""
     columns = env.get("COLUMNS", "")
     return int(columns) if columns.isdecimal() else 0
 

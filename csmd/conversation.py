@@ -1,4 +1,4 @@
-"""What is said: hook events, turns as they are read and stored, and the project they belong to; no I/O.
+"""Records of conversations: hook events, turns, and the project that they belong to; no I/O.
 
 Times are UTC ISO-8601 text with milliseconds and a Z.
 """

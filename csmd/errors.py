@@ -1,23 +1,23 @@
 """Every error that csmd raises on purpose.
 
 CsmdError                what, where, and a hint what to do; exit code 1
-  ConfigError            a file or value the user can mend; exit code 1
+  ConfigError            a file or value the user can correct; exit code 1
   BadInput               a payload, line or frame from outside is malformed
   NotFound               no record has the given id
   TooLarge               input beyond a limit we set
   DaemonUnreachable      no daemon answers on the socket; exit code 3
-  DaemonBusy             it is there but told us to come back
+  DaemonBusy             it runs but asks to try again later
   AlreadyRunning         another daemon holds the instance lock
   StoreError             the database refused
-    Damaged              the file cannot be read, or is no database of csmd's: `csmd repair`
-      IndexDamaged       a full-text index or vectors only: what they derive from is whole
+    Damaged              the file cannot be read, or is not a database of csmd: `csmd repair`
+      IndexDamaged       a full-text index or vectors only; the rows that they derive from are intact
     Displaced            the file that is open is no longer the one at its path
     SchemaTooNew         written by a newer csmd
     SchemaTooOld         written by a csmd that this one no longer upgrades from
-    KeyMissing           it is encrypted, and its key cannot be had
+    KeyMissing           it is encrypted, and its key is unavailable
     DeadlineExceeded     a read was interrupted at its deadline
     Refused              the writer's queue is full or it is closing
-  EmbeddingUnavailable   no model, or the worker failed: search goes on without vectors
+  EmbeddingUnavailable   no model, or the worker failed; search works without vectors
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPER
 
 
 class CsmdError(Exception):
-    """Something csmd can explain: what happened, and what to do about it."""
+    """An error that csmd explains: what happened, and what to do about it."""
 
     exit_code = 1
 
@@ -112,10 +112,10 @@ class Refused(StoreError):
 
 
 class EmbeddingUnavailable(CsmdError):
-    """No embedding model, or its worker failed; search goes on without vectors."""
+    """No embedding model, or its worker failed; search works without vectors."""
 
 
-def explain_disk_error(error: OSError, place: str) -> CsmdError:
-    """A CsmdError for one of DISK_ERRORS, with a hint; `place` is named if the error names no file."""
-    hint = "free some space, or make that place writable"
-    return CsmdError(f"{error.filename or place}: {error.strerror}", hint=hint)
+def explain_disk_error(error: OSError, subject: str) -> CsmdError:
+    """Returns a CsmdError for one of DISK_ERRORS, with a hint; `subject` is named if the error names no file."""
+    hint = "free some space, or make that path writable"
+    return CsmdError(f"{error.filename or subject}: {error.strerror}", hint=hint)

@@ -1,7 +1,7 @@
 """Finds the lines of a program's output that belong to certain files, if the output names the files.
 
 Searches name the file on each line or in a heading, diffs before each file, `head` and loops of a shell in a heading
-of their own. A heading holds until the next one of its kind; a diff until a line that is none of a diff.
+of their own. A heading applies until the next one of its kind; a diff ends at a line that is not part of a diff.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 NOT_KEPT = "[not kept: excluded file]"
 IsExcluded = Callable[[str], bool]
 
-#: A line's end, also as it stands in a string of JSON.
+#: A line's end, raw or escaped in a JSON string.
 _LINE_END = re.compile(r"(\r?\n|\\r?\\n|\\n)")
 _DIFF_OF = re.compile(
     r"(?:(?:[{\[\"'\w:, ]{0,200}[\"'])?diff (?:--git|--cc|--combined|-\S+)|Index:|---|\+\+\+|(?:rename|copy) (?:from|to)|\*\*\* (?:Update|Add|Delete) File:)[ \t](.*)"
@@ -21,16 +21,17 @@ _DIFF_BODY = re.compile(
     r"[ +\-@\\<>]|$|(?:index|new file|deleted file|old mode|new mode|similarity|dissimilarity|rename|copy|Binary|GIT) |={5,}"
     r"|\d+(?:,\d+)?[acd]\d|[A-Za-z0-9+/=]{20,}$"
 )
-#: A line with a path and nothing else but marks around it; possessive, so that a line of dashes is read once.
+#: A line with only a path and marks around it; possessive, so that a line of dashes is read once.
 _HEADING = re.compile(
     r"(?P<sign>[^\w./~\\]*+(?:(?i:file|cat|content of|contents of)\b:?[ \t]++)?)(?P<path>[\w./~\\@+-]{1,300}+):?(?P<end>[^\w]*+)"
 )
 _NUMBERED = re.compile(r"[ \t]*\d+[ \t]*[:\-|\u2502\u2192\t]")
-#: What stands before an item of a list, and before a name in a tree of files.
+#: Bullets before an item of a list.
 _BULLETS = ("-", "*", "+", "\u2022", "1.")
+#: Branches before a name in a tree of files.
 _TREE = re.compile("[\u251c\u2514]")
 _NAME = re.compile(r"[\w.@~/\\+-]+")
-#: Where a search's line may separate the path from what it found.
+#: Separators of the path and the match in a line of a search.
 _FOUND = re.compile(r":|-\d+-")
 MAX_PIECES = 4
 
@@ -38,7 +39,7 @@ MAX_PIECES = 4
 def without_files(text: str, is_excluded: IsExcluded, *, hints: Sequence[str], only_diffs: bool = False) -> str:
     """Replaces each block of lines of files that `is_excluded` by a mark.
 
-    The path of such a file holds one of `hints`.
+    The path of such a file contains one of `hints`.
     """
     if not any(hint in text for hint in hints):
         return text
@@ -59,13 +60,12 @@ def names_its_files(text: str) -> bool:
     """Whether an output begins with a line that names its file."""
     first = text.lstrip("\r\n:=-").partition("\n")[0].rstrip()
     heading = _HEADING.fullmatch(first)
-    return bool(_DIFF_OF.match(first) or re.match(r"[\w./~-]+\.\w{1,8}:", first)) or (
-        heading is not None and ("." in heading["path"] or "/" in heading["path"])
-    )
+    is_path = heading is not None and ("." in heading["path"] or "/" in heading["path"])
+    return is_path or bool(_DIFF_OF.match(first) or re.match(r"[\w./~-]+\.\w{1,8}:", first))
 
 
 def _filter_lines(lines: list[str], is_excluded: IsExcluded, only_diffs: bool) -> Iterator[str | None]:
-    """Each line as it may be stored, None for one of an excluded file."""
+    """Yields each line as it may be stored, None for one of an excluded file."""
     listed = _only_names_follow(lines)
     block = ""  # "diff", "numbered", or the sign before a heading of the excluded file
     for number, line in enumerate(lines):
@@ -80,16 +80,15 @@ def _filter_lines(lines: list[str], is_excluded: IsExcluded, only_diffs: bool) -
             block = ""
             yield line
         else:
-            block, kept = _outside_diff(
-                line, _next(lines, number), "" if block == "diff" else block, is_excluded, listed[number + 1]
-            )
+            block = "" if block == "diff" else block
+            block, kept = _outside_diff(line, _next(lines, number), block, is_excluded, listed[number + 1])
             yield kept
 
 
 def _outside_diff(
     line: str, below: str, block: str, is_excluded: IsExcluded, names_below: bool
 ) -> tuple[str, str | None]:
-    """The block that a line opens, and the line as it may be stored."""
+    """Returns the block that a line opens, and the line as it may be stored."""
     heading = _HEADING.fullmatch(line.rstrip())
     if heading is not None and is_excluded(heading["path"]):
         if _NUMBERED.match(below):
@@ -109,12 +108,12 @@ def _ends(sign: str, heading: re.Match[str] | None) -> bool:
     """Whether a line is the heading of the next file."""
     if heading is None or heading["sign"].strip() != sign:
         return False
-    # Without a sign a value is nearly a heading, too: a file's name has a short ending.
+    # Without a sign a plain value looks like a heading, so a short suffix is required.
     return bool(sign) or re.fullmatch(r".{1,100}\.\w{1,8}", heading["path"]) is not None
 
 
 def _only_names_follow(lines: list[str]) -> list[bool]:
-    """For each line, and the end, whether only file names follow up to the next blank line."""
+    """Returns for each line, and the end, whether only file names follow up to the next blank line."""
     listed = [True] * (len(lines) + 1)
     for number in reversed(range(len(lines))):
         line = lines[number].strip()
@@ -124,7 +123,7 @@ def _only_names_follow(lines: list[str]) -> list[bool]:
 
 
 def _behind_path(line: str, is_excluded: IsExcluded) -> int:
-    """Index of a search's match in an excluded file; -1 for none."""
+    """Returns the index of a search's match in an excluded file; -1 if there is none."""
     start = 0
     for _, end in zip(range(MAX_PIECES), _FOUND.finditer(line), strict=False):
         if is_excluded(line[start : end.start()].strip(" \t\"'")):
@@ -138,5 +137,5 @@ def _next(lines: list[str], number: int) -> str:
 
 
 def _words(line: str) -> list[str]:
-    """Possible paths in a line; Git's without `a/` and `b/`."""
+    """Returns the possible paths in a line."""
     return [part for word in re.split(r"[\s\"'`(),=<>|]+", line[:2000]) for part in word.split(":") if part]

@@ -1,4 +1,4 @@
-"""What csmd knows: statements, observations, candidates and memories, with their evidence; no I/O.
+"""Records of knowledge: statements, observations, candidates and memories, with their evidence; no I/O.
 
 Confidence is 0.0 to 1.0 (0 to 100 only on screens). Every Memory has at least one Provenance.
 """
@@ -111,7 +111,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where a memory was said: the turn's uuid, its session, the time, and the turn's role.
+    """A source of a memory: the turn's uuid, its session, the time, and the turn's role.
 
     The role `beside` is the other half of the exchange: it adds context and does not state the memory.
     """

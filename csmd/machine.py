@@ -23,7 +23,7 @@ SAME_START_S = 0.005
 
 
 def start_token(pid: int) -> float:
-    """When a process began, in seconds since boot; with the pid and the boot it identifies a process.
+    """Returns when a process began, in seconds since boot; with the pid and the boot it identifies a process.
 
     psutil's time of day is not used, because it changes when the clock is set.
     """
@@ -33,7 +33,7 @@ def start_token(pid: int) -> float:
 
 
 def started(pid: int) -> float | None:
-    """Like `start_token`, but None if the process is not the user's or has ended."""
+    """Returns the `start_token` of a process; None if it is not the user's or has ended."""
     try:
         if (_stat(pid)[0] == "Z") if psutil.LINUX else psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
             return None
@@ -43,12 +43,12 @@ def started(pid: int) -> float | None:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on: the name before them may hold any character."""
+    """Returns the fields of /proc/PID/stat from the state on: the name before them may hold any character."""
     return Path(f"/proc/{int(pid)}/stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")[2].split()
 
 
 def list_ancestors() -> list[str]:
-    """Names of the programs that started this process, nearest first; a script counts by its own name."""
+    """Returns names of the programs that started this process, nearest first; a script counts by its own name."""
     names = []
     with contextlib.suppress(psutil.Error):
         for process in psutil.Process().parents():
@@ -59,7 +59,7 @@ def list_ancestors() -> list[str]:
 
 
 def load_per_core() -> float | None:
-    """The load average per core over the last minute; None if the system has none."""
+    """Returns the load average per core over the last minute; None if the system has none."""
     try:
         return os.getloadavg()[0] / (os.cpu_count() or 1)
     except OSError:
@@ -108,21 +108,20 @@ class Meter:
             seen.append((now, used))
         whole = share(used, age)
         return {
-            "rss_mb": round(rss / 1e6, 1),
-            "cpu_s": round(used, 2),
-            "cpu_percent": whole,
+            "rss_mb": round(rss / 1e6, 1), "cpu_s": round(used, 2), "cpu_percent": whole,
             "cpu_recent_percent": whole if recent is None else recent,
-        }
+        }  # fmt: skip
 
 
 def lately(seen: list[tuple[float, float]], now: float, used: float) -> float | None:
-    """Per cent of a core since the latest sample that is old enough; None for none."""
-    before = next(((at, then) for at, then in reversed(seen) if now - at >= LATELY_S), None)
-    return None if before is None else share(used - before[1], now - before[0])
+    """Returns the percentage of a core since the latest sample that is old enough; None if there is none."""
+    old_samples = (sample for sample in reversed(seen) if now - sample[0] >= LATELY_S)
+    sample = next(old_samples, None)
+    return None if sample is None else share(used - sample[1], now - sample[0])
 
 
 def share(used: float, seconds: float) -> float:
-    """CPU seconds in a span of time as per cent of a core, at least 0."""
+    """Returns CPU seconds in a span of time as a percentage of a core, at least 0."""
     return round(100 * used / seconds, 2) if seconds > 0 else 0.0
 
 
@@ -168,6 +167,6 @@ def start_in_thread(work: Callable[[], T]) -> Callable[[float], T | None] | None
 
 
 def run_bounded(work: Callable[[], T], limit_s: float) -> T | None:
-    """What `work` returns, or None when it takes longer than its limit or cannot begin; its errors are raised."""
+    """Returns the result of `work`, None if it exceeds its limit or cannot start; raises its errors."""
     wait = start_in_thread(work)
     return None if wait is None else wait(limit_s)

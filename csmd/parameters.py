@@ -51,10 +51,8 @@ def validate(tool: str, parameters: Parameters, values: Mapping[str, Any]) -> di
     if unknown := sorted(set(values) - set(parameters)):
         hint = f"give one of {', '.join(parameters)}" if parameters else "give none"
         raise BadInput(f"{tool} has no parameter {unknown[0][:60]!r}", hint=hint)
-    return {
-        name: _validate_value(tool, name, parameter, values.get(name, parameter.default))
-        for name, parameter in parameters.items()
-    }
+    by_name = {name: values.get(name, parameter.default) for name, parameter in parameters.items()}
+    return {name: _validate_value(tool, name, parameters[name], value) for name, value in by_name.items()}
 
 
 def _validate_value(tool: str, name: str, parameter: Parameter, value: Any) -> Any:

@@ -9,14 +9,14 @@ from pathlib import Path, PurePath
 
 
 def mark_of(home: Path) -> str:
-    """12 hex digits that distinguish homes in names of units and sockets outside of them."""
+    """Returns 12 hex digits that identify a home in the names of units and sockets outside of it."""
     import hashlib
 
     return hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
 
 
 def model_folder(name: str) -> str:
-    """The name of a model's folder below `models`."""
+    """Returns the name of a model's folder below `models`."""
     return name.replace("/", "__")
 
 
@@ -47,40 +47,40 @@ class Paths:
     instance = Below("run", "daemon.json")
     """JSON about the running daemon: pid, start token, version, protocol, socket."""
     complaint = Below("run", "start.stderr")
-    """What a daemon said on stderr that could not start."""
+    """The stderr of a daemon that could not start."""
     start_command = Below("run", "command")
-    """How a hook starts the daemon that no service manager keeps: `complaint`, words, environment, each ended by a NUL."""
+    """The command by which a hook starts a daemon without a service: `complaint`, words, environment, NUL-terminated."""
     stopped_mark = Below("run", "stopped-by-user")
     """Present while the user has stopped the daemon on purpose."""
     missing_mark = Below("run", "told-missing")
-    """Set by a hook that told what it misses (a python, its own files): it says so once."""
+    """Set by a hook that reported a missing file or Python, so that it is reported once."""
     hung_mark = Below("run", "hung")
     """Set by a hook that got no answer in time: for 30 s the others spool at once."""
     waits_mark = Below("run", "waits-for-key")
-    """What a daemon waits for that cannot have its database's key, and a hint; gone when it goes on."""
+    """Present while a daemon waits for the key of its database: the reason and a hint."""
     passed_by_mark = Below("run", "passed-by")
     """Touched by the hooks of a session that the user keeps out (CSMD_DISABLE): hooks run."""
     pauses = Below("pauses.json")
-    """From when to when nothing is captured (csmd/exclusions.py); outlives every database."""
+    """The pauses of capture (csmd/pauses.py); kept when the database is replaced."""
     spool = Below("spool")
     quarantine = Below("quarantine")
     models = Below("models")
     fetched_model = Below("models", ".fetched")
-    """Where a fetched model lies until the daemon has its own copy."""
+    """The directory of a fetched model until the daemon has its own copy."""
     sessions = Below("sessions")
     """Session files of csmd's own: `<folder of a project>/<session>.jsonl`."""
     memory = Below("memory")
     """The markdown that people read and edit: `user.md`, `projects/`, `topics/`, `daily/`."""
     dream_lock = Below("memory", ".dream.lock")
-    """Who dreams: it lies beside the markdown, where two machines that share it both see it."""
+    """The lock of the dreaming process: next to the markdown, so that two machines that share it both see it."""
     hook_dir = Below("hook")
     hook_script = Below("hook", "csmd_hook.py")
     install_record = Below("install.json")
-    """JSON: what `csmd install` wrote outside the home and how to take it back."""
+    """JSON: the changes of `csmd install` outside the home, and how to revert them."""
     log_file = Below("csmd.log", folder="log_dir")
 
 
-# --- what lies at a path that somebody else chose: it may be too long, forbidden, on a disk that is gone
+# --- paths that others chose: too long, forbidden, or on a disk that is gone
 
 
 def is_there(path: Path | str) -> bool:
@@ -104,7 +104,7 @@ def is_shared_name(name: str) -> bool:
 
 
 def name_of_transcript(path: str) -> str:
-    """The name of a transcript's file, without reading the disk; a shared name follows its directory's."""
+    """Returns the name of a transcript's file, without reading the disk; a shared name follows its directory's."""
     file = PurePath(path)
     if file.parent.suffix == ".db":
         file = file.parent
@@ -112,7 +112,7 @@ def name_of_transcript(path: str) -> str:
 
 
 def file_of_transcript(path: Path | str) -> Path:
-    """The file of a transcript: itself, or the database in which the path's last part is a session."""
+    """Returns the file of a transcript: itself, or the database in which the path's last part is a session."""
     path = Path(path)
     return path.parent if is_file(path.parent) else path
 
@@ -129,9 +129,9 @@ LONGEST_NAME = 200
 
 
 def folder_name(path: str) -> str:
-    """The folder name for a directory, as Claude Code makes it; not invertible, and not unique."""
+    """Returns the folder name for a directory, as Claude Code makes it; not invertible, and not unique."""
     units = path.encode("utf-16-le", "surrogatepass")
-    codes = [units[at] | units[at + 1] << 8 for at in range(0, len(units), 2)]
+    codes = [units[length] | units[length + 1] << 8 for length in range(0, len(units), 2)]
     name = "".join(chr(code) if code < 128 and chr(code).isalnum() else "-" for code in codes)
     if len(name) <= LONGEST_NAME:
         return name
@@ -148,7 +148,7 @@ def folder_name(path: str) -> str:
 
 
 def text_of(path: Path) -> str:
-    """The text of a file, "" if it cannot be read."""
+    """Returns the text of a file, "" if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:

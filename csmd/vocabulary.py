@@ -1,6 +1,6 @@
-"""The words for what values may be, and the tables that say what follows from them; no I/O.
+"""The allowed words of stored fields, and the rules that follow from them; no I/O.
 
-What follows from a category is in the table CATEGORIES.
+CATEGORIES holds the rules of each category.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Stance = Literal["objects", "orders", "approves", "asks", "unknown", "silent"]
 #: open waits for more evidence, needs_review for a person; promoted, dropped and done are over.
 CandidateStatus = Literal["open", "needs_review", "promoted", "dropped", "done"]
 
-#: A file of this name leaves its directory, and all below it, out.
+#: A file of this name excludes its directory and everything below it.
 OFF_MARK = ".csmd-off"
 
 #: The index of a directory of memories, and how much of it a session is given: lines, UTF-16 units.
@@ -55,12 +55,12 @@ QUIET_S: dict[Literal["dream", "stage", "model", "team", "day"], float] = {
     "day": 7200.0,  # the session has ended, unless its host says so sooner
 }
 
-#: Turns that people would search for; the rest (tool traffic, slash commands) is kept but not indexed.
+#: Kinds of turns that are indexed; tool traffic and slash commands are stored only.
 SEARCHABLE: frozenset[str] = frozenset({"user", "assistant", "summary", "relayed"})
-#: What the assistant answers: the user's words, and words of unknown origin in their place.
+#: Kinds of prompts: the user's words, and words of unknown origin in their place.
 PROMPTS: frozenset[str] = frozenset({"user", "relayed"})
 
-#: What tools were given and what they said: trimmed when it is long, dropped when it is old.
+#: The input and output of tools: trimmed if long, dropped when old.
 TOOL_KINDS: frozenset[str] = frozenset({"tool_call", "tool_result"})
 
 #: Rank of an authority; summarising or restating never raises it (design section 2).
@@ -69,10 +69,10 @@ AUTHORITY_RANK: dict[Authority, int] = {"external": 0, "assistant": 1, "user": 2
 #: Horizon of each decay class in active days of the memory's scope (design section 4).
 DECAY_HORIZON_DAYS: dict[Decay, float] = {"ephemeral": 1.0, "session": 7.0, "durable": 90.0, "permanent": float("inf")}
 
-#: Where the home's owner asks from: behind every wall. No directory; only `csmd web`, which a person starts, says it.
+#: The caller's directory for `csmd web`, which a person starts: it sees behind every wall. It is not a path.
 OWNER = "/*"
 
-#: An active day that no age reaches: the threshold of what does not cool.
+#: An active day that is never reached: the threshold of memories that do not cool.
 NEVER = 2**31 - 1
 
 #: Retrieval priority of a gate; correction comes first (seed 004).
@@ -80,7 +80,7 @@ GATE_PRIORITY: dict[Gate, int] = {"correction": 4, "behavioral": 3, "epistemic":
 
 
 class CategoryRule(NamedTuple):
-    """What follows from a category: its usual gate, type, memdir type, decay and confidence range (seeds 003, 004)."""
+    """The rules of a category: its usual gate, type, memdir type, decay and confidence range (seeds 003, 004)."""
 
     gate: Gate
     type: MemoryType
@@ -108,17 +108,17 @@ CATEGORIES: dict[Category, CategoryRule] = {
 
 
 class ReviewKey(NamedTuple):
-    """The key of an answer in the review, and what the answer is called."""
+    """The key and the name of an answer in the review."""
 
     key: str
     name: str
 
 
-#: Answers of the review, in the order shown, and its other keys: the terminal and the viewer take the same.
+#: Answers of the review, in the order shown; the terminal and the viewer share them.
 REVIEW_KEYS: dict[str, ReviewKey] = {
     "keep": ReviewKey("y", "keep"), "edit": ReviewKey("e", "edit"), "drop": ReviewKey("d", "drop"),
     "supersede": ReviewKey("s", "replace"),
 }  # fmt: skip
 REVIEW_LATER, REVIEW_UNDO, REVIEW_QUIT = ReviewKey("n", "later"), ReviewKey("u", "undo"), ReviewKey("q", "quit")
-#: The key that answers all that waits of an import, in the terminal; the viewer has buttons for each import.
+#: The key that answers all pending memories of an import, in the terminal; the viewer has buttons.
 REVIEW_ALL = ReviewKey("a", "all of it")

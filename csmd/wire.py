@@ -47,13 +47,13 @@ class Reply:
 
 
 def encode_request(request: Request) -> list[bytes]:
-    """The frames of a request, in order."""
+    """Returns the frames of a request, in order."""
     head = (str(request.proto), request.id, request.verb, str(request.deadline_ms), request.host, request.name)
     return [part.encode() for part in head] + [request.body]
 
 
 def decode_request(frames: Sequence[bytes]) -> Request:
-    """The request in `frames`; BadInput when its shape is wrong, TooLarge when its body is.
+    """Returns the request in `frames`; BadInput if it is malformed, TooLarge if its body is too long.
 
     A higher protocol number is decoded like ours: the caller answers `upgrade`.
     """
@@ -64,21 +64,21 @@ def decode_request(frames: Sequence[bytes]) -> Request:
     if any(len(frame) > MAX_NAME_BYTES for frame in frames[:6]):
         raise TooLarge(f"a request head frame is longer than {MAX_NAME_BYTES} bytes")
     try:
-        proto, ident, verb, deadline, host, name = (frame.decode("ascii") for frame in frames[:6])
+        proto, request_id, verb, deadline, host, name = (frame.decode("ascii") for frame in frames[:6])
         return Request(
-            proto=int(proto), id=ident, verb=verb, deadline_ms=int(deadline), host=host, name=name, body=bytes(frames[6])
+            proto=int(proto), id=request_id, verb=verb, deadline_ms=int(deadline), host=host, name=name, body=bytes(frames[6])
         )  # fmt: skip
     except ValueError as error:
         raise BadInput(f"a request head is not as expected: {error}") from error
 
 
 def encode_reply(reply: Reply) -> list[bytes]:
-    """The frames of a reply, in order."""
+    """Returns the frames of a reply, in order."""
     return [reply.status.encode(), reply.body]
 
 
 def decode_reply(frames: Sequence[bytes]) -> Reply:
-    """The reply in `frames`; BadInput when it is malformed."""
+    """Returns the reply in `frames`; BadInput if it is malformed."""
     if len(frames) != 2:
         raise BadInput(f"a reply has 2 frames, this one has {len(frames)}")
     status = frames[0].decode("ascii", "replace")
@@ -89,17 +89,17 @@ def decode_reply(frames: Sequence[bytes]) -> Reply:
 
 
 def dumps(value: Any) -> str:
-    """`value` as compact JSON text, keys in order, without \\u escapes."""
+    """Returns `value` as compact JSON text, keys in order, without \\u escapes."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def pretty(value: Any) -> str:
-    """`value` as JSON text for people and for `--json`."""
+    """Returns `value` as JSON text for people and for `--json`."""
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def loads(data: bytes | str) -> Any:
-    """The JSON value in `data`; BadInput with the position when there is none.
+    """Returns the JSON value in `data`; BadInput with the position if there is none.
 
     Lone surrogates are replaced: they cannot be stored as UTF-8.
     """
@@ -116,7 +116,7 @@ LONGEST_WORD = 5
 
 
 def find_break(data: bytes) -> str:
-    """Where the first JSON value of a text breaks off, as a clause; "" if it is complete."""
+    """Returns a clause that says where the first JSON value of a text breaks off; "" if it is complete."""
     text = data.decode("utf-8", "replace")
     begin = len(text) - len(text.lstrip())
     try:
@@ -125,7 +125,7 @@ def find_break(data: bytes) -> str:
         end = len(text.rstrip())
         if error.pos >= end - LONGEST_WORD or error.msg.startswith("Unterminated string"):
             last = text.count("\n", 0, end) + 1
-            return f"ends in the middle of line {last}, at byte {len(data)}: it was cut"
+            return f"ends in the middle of line {last}, at byte {len(data)}: it is truncated"
         return f"is damaged at line {error.lineno}, column {error.colno}"
     except RecursionError:
         return "is nested too deeply to be read"
@@ -133,7 +133,7 @@ def find_break(data: bytes) -> str:
 
 
 def _mended(value: Any) -> Any:
-    """A decoded JSON value with every string made storable."""
+    """Returns a decoded JSON value with every string made storable."""
     if isinstance(value, str):
         return _storable(value)
     if isinstance(value, dict):
@@ -148,5 +148,5 @@ def _storable(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """`text` without what UTF-8 and SQLite text cannot carry (lone surrogates, NUL)."""
+    """Returns `text` without lone surrogates and NUL, which UTF-8 and SQLite text cannot hold."""
     return _storable(text).replace("\0", "")

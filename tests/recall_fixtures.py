@@ -8,7 +8,7 @@ from pathlib import Path
 from csmd.capture import project_identity
 from csmd.conversation import Project, Turn
 from csmd.knowledge import Memory, Provenance
-from csmd.recall.scored_statement import ScoredStatement
+from csmd.recall.hybrid_search import ScoredStatement
 from csmd.store import projects, turns
 from csmd.store.core import Store
 from csmd.store.passages import Passage

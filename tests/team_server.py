@@ -15,6 +15,9 @@ from typing import Any
 import psycopg
 from machine import temporary_directory
 
+from csmd.team import postgres
+from csmd.team.postgres import ServerRows
+
 #: The members of the team; the first one makes the tables.
 MEMBERS = ("ann", "bob", "cyd")
 #: Every role's; it is asked for where the rules of the server (pg_hba.conf) say so.
@@ -110,3 +113,12 @@ def running() -> Iterator[TeamServer]:
     finally:
         made.stop()
         shutil.rmtree(place)
+
+
+def add_vector(rows: ServerRows, model: str, memory_seq: int, start: int, end: int, vector: bytes) -> None:
+    """Stores the vector of a part of a memory."""
+    model_seq = postgres.ensure_model(rows, model, len(vector))
+    rows.upsert(
+        "vectors", "memory_seq, model_seq, start_at", model_seq=model_seq, memory_seq=memory_seq, start_at=start,
+        end_at=end, embedding=postgres.format_vector(vector),
+    )  # fmt: skip

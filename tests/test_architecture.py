@@ -50,7 +50,10 @@ VOCABULARY = {
     "errors",
     "file_lines",
     "exclusions",
+    "pauses",
+    "withheld_calls",
     "hook_events",
+    "json_fields",
     "machine",
     "parameters",
     "briefs",
@@ -633,6 +636,7 @@ SEAMS = {
         f"tools.{name}": "a subject of its own, a row of the registry"
         for name in ("telemetry", "instructions", "questions", "search", "status", "team")
     },
+    "tools.registry": "the table of tools, which the server imports",
 }
 
 

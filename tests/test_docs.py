@@ -180,7 +180,7 @@ def test_every_event_and_script_is_documented() -> None:
     hooks = ROOT / "docs" / "hooks.md"
     assert [row[0].strip("`") for row in table(hooks, "event", columns=3)] == list(registration.TIMEOUTS)
     versions = {row[0].strip("`"): row[1] for row in table(hooks, "newer event", columns=3)}
-    assert versions == registration.NEWER and registration.FILES.tolerant_since in hooks.read_text()
+    assert versions == registration.FIRST_VERSIONS and registration.FILES.tolerant_since in hooks.read_text()
     scripts = {row[0].strip("`"): row[1].strip("`") for row in table(hooks, "script", columns=2)}
     assert set(scripts) == set(plan.HOOK_SCRIPTS)
     for name, event in scripts.items():
@@ -245,7 +245,7 @@ def test_the_deadlines_in_the_documents_are_those_of_the_code() -> None:
             f"not ended after {hook['INPUT_PATIENCE_S']:g} s",
             f"within the last {hook['HUNG_FOR_S']:g} s",
             f"at most {adapter.ANSWER_LIMIT_UNITS:,} UTF-16 units",
-            f"{registration.EVENTS['SessionStart']} s for SessionStart and {registration.EVENTS['Stop']} s for the others",
+            f"{registration.BASE_TIMEOUTS['SessionStart']} s for SessionStart and {registration.BASE_TIMEOUTS['Stop']} s for the others",
         ],
     }
     for name, phrases in documented.items():

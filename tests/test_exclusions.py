@@ -11,12 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from proportion import assert_in_proportion
 
-from csmd import exclusions
+from csmd import pauses
 from csmd.config import Settings
 from csmd.errors import BadInput, ConfigError
-from csmd.exclusions import NOT_KEPT, Excludes, Pauses, Withheld
+from csmd.exclusions import Excludes
+from csmd.file_lines import NOT_KEPT
 from csmd.hosts import transcript_reading
 from csmd.hosts.claude import transcript
+from csmd.pauses import Pauses
+from csmd.withheld_calls import WithheldCalls
 
 
 def at(minute: int) -> str:
@@ -40,7 +43,7 @@ def test_a_moment_is_in_a_pause_when_it_is_in_one_of_the_spans(
 @given(SPANS)
 def test_what_is_written_is_read_back(rows: list[tuple[int, int]]) -> None:
     made = Pauses((*((at(begin), at(end)) for begin, end in rows), (at(70), "")))
-    assert exclusions.parse_pauses(exclusions.format_pauses(made), where="x") == made
+    assert pauses.parse_pauses(pauses.format_pauses(made), where="x") == made
 
 
 def test_a_pause_is_on_until_its_end_and_one_without_an_end_until_it_is_resumed() -> None:
@@ -68,20 +71,20 @@ def test_a_clock_that_was_set_back_loses_no_span() -> None:
 )
 def test_a_file_that_cannot_be_read_is_told_and_not_taken_for_no_pause(data: bytes) -> None:
     with pytest.raises(ConfigError, match="not a list of pauses"):
-        exclusions.parse_pauses(data, where="/home/pauses.json")
+        pauses.parse_pauses(data, where="/home/pauses.json")
 
 
 @pytest.mark.parametrize(
     ("typed", "seconds"), [("30m", 1800), ("2h", 7200), ("1h30m", 5400), ("1d", 86_400), ("90s", 90), (" 5MIN ", 300)]
 )
 def test_a_length_of_time_is_typed_as_people_write_it(typed: str, seconds: int) -> None:
-    assert exclusions.parse_length(typed) == seconds
+    assert pauses.parse_duration(typed) == seconds
 
 
 @pytest.mark.parametrize("typed", ["", "2", "h", "two hours", "-1h", "0m", "400d", "1m2h", "9" * 400 + "d", "1.5h"])
 def test_what_is_no_length_of_time_is_refused(typed: str) -> None:
-    with pytest.raises(BadInput, match="not a length of time"):
-        exclusions.parse_length(typed)
+    with pytest.raises(BadInput, match="not a duration"):
+        pauses.parse_duration(typed)
 
 
 # --- What the user wants left out is left out: projects by directory, files by name, whoever names them.
@@ -216,7 +219,7 @@ OUTPUTS: dict[str, tuple[str, str]] = {
 def test_of_an_output_that_names_an_excluded_file_only_that_files_lines_go(name: str) -> None:
     printed, kept = OUTPUTS[name]
     assert FILES.without_files(printed) == kept
-    reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
+    reading = transcript_reading.Reading(withheld=WithheldCalls(excludes=FILES), tool_limit=8192)
     for turn in (call("Bash", command="make look"), result(printed)):
         transcript.read_line(turn, reading)
     assert "WORD" not in reading.turns[1].text
@@ -233,7 +236,7 @@ def test_the_whole_result_goes_of_a_command_that_may_print_such_a_file_and_does_
 ) -> None:
     kept = []
     for printed in ("WORD one\nWORD two", "==> a.py <==\ntext"):
-        reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
+        reading = transcript_reading.Reading(withheld=WithheldCalls(excludes=FILES), tool_limit=8192)
         for turn in (call("Bash", command=command), result(printed)):
             transcript.read_line(turn, reading)
         kept.append(reading.turns[1].text)
@@ -255,7 +258,7 @@ def test_the_whole_result_goes_of_a_command_that_may_print_such_a_file_and_does_
     ],
 )  # fmt: skip
 def test_what_a_call_is_given_of_such_a_file_is_left_out_in_whatever_field_it_stands(given: dict[str, Any]) -> None:
-    reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
+    reading = transcript_reading.Reading(withheld=WithheldCalls(excludes=FILES), tool_limit=8192)
     transcript.read_line(call("Edit", **given), reading)
     assert "WORD" not in reading.turns[0].text and NOT_KEPT in reading.turns[0].text
 
@@ -277,7 +280,7 @@ SELECTED = "<ide_selection>The user selected lines 1 to 2 from {path}:\nWORD\n\n
 )
 def test_what_an_editor_hands_in_is_no_part_of_a_prompt_wherever_it_stands(path: str, form: str) -> None:
     prompt = form.format(tag=SELECTED.format(path=path), said="Why does it fail?", path=path)
-    reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
+    reading = transcript_reading.Reading(withheld=WithheldCalls(excludes=FILES), tool_limit=8192)
     transcript.read_line(line("user", [{"type": "text", "text": prompt}]), reading)
     assert [turn.text for turn in reading.turns] == ["Why does it fail?"]
 
@@ -304,12 +307,12 @@ def test_looking_for_the_lines_of_excluded_files_takes_time_in_proportion(fragme
 )
 def test_telling_whether_a_command_may_print_such_a_file_takes_time_in_proportion(fragment: str) -> None:
     assert_in_proportion(
-        lambda text: FILES.may_print(f"cat a; {text}"), lambda size: fragment * (size // len(fragment))
+        lambda text: FILES.may_print_excluded(f"cat a; {text}"), lambda size: fragment * (size // len(fragment))
     )
 
 
 def test_what_a_persons_own_shell_line_printed_of_such_a_file_is_left_out() -> None:
-    reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
+    reading = transcript_reading.Reading(withheld=WithheldCalls(excludes=FILES), tool_limit=8192)
     for prompt in ("<bash-input>cat .env</bash-input>", "<bash-stdout>WORD</bash-stdout><bash-stderr></bash-stderr>",
                  "<bash-input>ls</bash-input>", "<bash-stdout>a.py</bash-stdout><bash-stderr></bash-stderr>"):  # fmt: skip
         transcript.read_line(line("user", [{"type": "text", "text": prompt}]), reading)
@@ -320,7 +323,7 @@ def test_what_a_persons_own_shell_line_printed_of_such_a_file_is_left_out() -> N
 @pytest.mark.parametrize("name", CASES)
 def test_a_tool_that_names_an_excluded_file_is_kept_without_its_content(name: str) -> None:
     lines, kept = CASES[name]
-    reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
+    reading = transcript_reading.Reading(withheld=WithheldCalls(excludes=FILES), tool_limit=8192)
     for line in lines:
         transcript.read_line(line, reading)
     assert [turn.text for turn in reading.turns] == kept

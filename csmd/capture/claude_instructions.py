@@ -18,7 +18,7 @@ from csmd.capture import markdown_imports, project_identity
 from csmd.errors import BadInput
 from csmd.hosts.adapter import Memo
 from csmd.hosts.adapters import CLAUDE_MEMORY
-from csmd.hosts.json_fields import format_time, parse_object
+from csmd.json_fields import format_time, parse_object
 from csmd.paths import is_directory
 from csmd.store import files
 from csmd.text import markdown

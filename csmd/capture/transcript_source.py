@@ -16,7 +16,7 @@ from csmd import wire
 from csmd.capture.ingest import BEGINNING_BYTES
 from csmd.capture.transcript_listing import MILLISECOND_NS, pack_written_ns
 from csmd.errors import BadInput, TooLarge
-from csmd.hosts.json_fields import format_time
+from csmd.json_fields import format_time
 from csmd.store.cursors import FileState
 from csmd.store.opencode_database import Message, SessionDatabase, SessionRow
 

@@ -17,11 +17,11 @@ from csmd.capture.transcript_source import MAX_LINE_BYTES, DatabaseSession, Reas
 from csmd.capture.turn_filter import TurnFilter, filter_purged, remove_known_secrets
 from csmd.conversation import Turn
 from csmd.errors import BadInput, TooLarge
-from csmd.exclusions import Excludes, Withheld
+from csmd.exclusions import Excludes
 from csmd.hosts import adapters
 from csmd.hosts.adapter import Adapter
-from csmd.hosts.json_fields import format_time
-from csmd.hosts.transcript_reading import OpenTranscript, QueueExit, Reading, ReadLine, find_times
+from csmd.hosts.transcript_reading import QueueExit, Reading, ReadLine, Transcript, find_times
+from csmd.json_fields import format_time
 from csmd.paths import is_file
 from csmd.privacy.fingerprints import Marks, remove_purged
 from csmd.privacy.redaction import redact, storable_path
@@ -43,6 +43,7 @@ from csmd.store.cursors import FileState
 from csmd.store.files import QuarantineNotes
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.withheld_calls import WithheldCalls
 
 #: The counter of lines that cannot be read.
 BAD_LINES = "bad lines"
@@ -274,8 +275,8 @@ class _PieceReader:
     def read(self, path: Path) -> None:
         """Reads the lines from the start on, or as many pieces of them as the options allow."""
         options, transcript, begin = self.options, self.transcript, self.start.position
-        withheld = Withheld(excludes=options.excludes)
-        opened = OpenTranscript(
+        withheld = WithheldCalls(excludes=options.excludes)
+        opened = Transcript(
             path=path, file=transcript.file, beginning=transcript.beginning, position=begin, withheld=withheld
         )
         read_line = options.read_line or self.adapter.make_reader(opened)

@@ -10,9 +10,10 @@ from csmd.capture import project_identity
 from csmd.capture.ingest import find_purge_times
 from csmd.capture.project_identity import Places
 from csmd.conversation import Project, Turn
-from csmd.exclusions import Excludes, Pauses
-from csmd.hosts.json_fields import EPOCH
+from csmd.exclusions import Excludes
 from csmd.hosts.transcript_reading import Reading
+from csmd.json_fields import EPOCH
+from csmd.pauses import Pauses
 from csmd.privacy.fingerprints import PURGED, remove_purged
 from csmd.privacy.redaction import KNOWN_AGAIN
 from csmd.store import tombstones

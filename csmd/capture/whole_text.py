@@ -12,9 +12,9 @@ from csmd.capture.ingest import BEGINNING_BYTES
 from csmd.capture.project_identity import Places
 from csmd.conversation import Turn
 from csmd.errors import BadInput
-from csmd.exclusions import Excludes, Withheld
+from csmd.exclusions import Excludes
 from csmd.hosts import adapters
-from csmd.hosts.transcript_reading import OpenTranscript, Reading
+from csmd.hosts.transcript_reading import Reading, Transcript
 from csmd.paths import is_file
 from csmd.privacy.fingerprints import Marks, remove_purged
 from csmd.privacy.redaction import KNOWN_AGAIN
@@ -22,6 +22,7 @@ from csmd.store import sessions, tombstones
 from csmd.store.sqlite import Rows
 from csmd.store.turns import UNLIMITED_BYTES, CutTurn
 from csmd.text import display
+from csmd.withheld_calls import WithheldCalls
 
 #: At this time every message in a database counts as finished: it was, when it was stored.
 FAR_FUTURE = "9999-12-31T00:00:00.000Z"
@@ -88,8 +89,8 @@ def _find_turn(path: Path, turn: CutTurn, excludes: Excludes, is_thorough: bool)
             places = Places(started)
             if project_identity.is_excluded(excludes, places.of(started), started):
                 return None
-            withheld = Withheld(excludes=excludes)
-            opened = OpenTranscript(path=path, file=file, beginning=beginning, position=0, withheld=withheld)
+            withheld = WithheldCalls(excludes=excludes)
+            opened = Transcript(path=path, file=file, beginning=beginning, position=0, withheld=withheld)
             read_line = adapters.adapter_of_transcript(beginning).make_reader(opened)
             for lines, _ in pieces:
                 reading = Reading(withheld=withheld, tool_limit=UNLIMITED_BYTES)

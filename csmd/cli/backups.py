@@ -23,9 +23,8 @@ from csmd.paths import Paths, is_file, is_there
 from csmd.text.ages import when
 from csmd.text.display import amount
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
-#: The process that restores and repairs.
+#: The module of the process that restores and repairs.
 REPAIR = "csmd.daemon.repair"
 #: Table -> noun for its rows.
 ROWS = {"turns": "turn", "memories": "memory", "tombstones": "forgotten text"}
@@ -48,7 +47,7 @@ def backup(what: str | None, to: Path | None, as_json: bool) -> None:
 
 
 def show_copied(value: dict[str, Any]) -> Screen:
-    """The copy: its rows, size and path."""
+    """Shows the copy: its rows, size and path."""
     yield pair("copied", f"{_describe_rows(value['counts'])}, {size(value['bytes'])}")
     yield pair("to", value["path"])
 
@@ -74,7 +73,7 @@ def restore(source: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     if file != "latest" and not is_there(Path(file)):
         raise CsmdError(f"there is no backup {source!r}", hint="`csmd backup list` names them; `latest` is the newest")
     if not dry_run:
-        verb.confirm(f"Replace the database by {file}? The present one is set aside.", yes=yes)
+        verb.confirm(f"Replace the database by {file}? The present one is moved aside.", yes=yes)
     value = run_with_daemon_stopped("restore", file, dry_run=dry_run, has_changed=lambda _: True)
     verb.print_answer(value, as_json, show_restored)
     if "warning" in value:
@@ -82,11 +81,11 @@ def restore(source: str, dry_run: bool, yes: bool, as_json: bool) -> None:
 
 
 def show_restored(value: dict[str, Any]) -> Screen:
-    """The rows of the database after the restore."""
-    again = value["forgotten_again"]
+    """Shows the rows of the database after the restore."""
+    removed = value["forgotten_again"]
     return pairs([
         ("would be" if value["dry_run"] else "restored", _describe_rows(value["counts"])), ("from", value["from"]),
-        ("again", f"{amount(again, 'row')} removed, as forgotten since" if again else ""), *_outcome_rows(value),
+        ("again", f"{amount(removed, 'row')} removed, as forgotten since" if removed else ""), *_outcome_rows(value),
     ])  # fmt: skip
 
 
@@ -104,7 +103,7 @@ def repair(dry_run: bool, as_json: bool) -> None:
 
 
 def show_repaired(value: dict[str, Any]) -> Screen:
-    """The damage, and the sources of the repaired database."""
+    """Shows the damage, and the sources of the repaired database."""
     if value["state"] in ("sound", "none"):
         yield Line(f"nothing to repair{': there is no database yet' if value['state'] == 'none' else ''}")
         yield from pairs(_outcome_rows(value))
@@ -123,7 +122,8 @@ def show_repaired(value: dict[str, Any]) -> Screen:
 
 
 def _outcome_rows(value: dict[str, Any]) -> list[tuple[str, str]]:
-    """The rows read since, the losses, the path of the previous file, and a warning if the daemon did not start."""
+    """Returns the rows read since, the losses, the path of the previous file, and a warning if the daemon did not
+    start."""
     since = value.get("came_back")
     return [
         *([("then", f"{_describe_rows(since)} read from later transcripts")] if since else []),
@@ -139,7 +139,7 @@ def run_with_daemon_stopped(
 ) -> dict[str, Any]:
     """Runs an offline process with the daemon stopped; restarts the daemon if it ran or something changed."""
     paths = default_paths()
-    was_running = service.running_service(paths) is not None
+    was_running = service.find_process(paths) is not None
     try:
         service.stop(paths, by_user=False)
         report = run_offline(*arguments, *(["--dry-run"] if dry_run else []), program=program)

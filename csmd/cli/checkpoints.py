@@ -16,7 +16,6 @@ from csmd.text import display
 from csmd.text.ages import when
 from csmd.text.display import amount, cut, squeeze
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 #: Columns of the list other than the goal.
 NUMBER_COLUMNS = 55
@@ -57,7 +56,7 @@ def show_checkpoints(value: dict[str, Any]) -> Screen:
 
 
 def show_checkpoint(value: dict[str, Any]) -> Screen:
-    """One checkpoint: its session and time, then its parts under their headings."""
+    """Shows one checkpoint: its session and time, then its parts under their headings."""
     unfinished = "" if value["whole"] else "; earlier turns that the transcript still brings are added"
     reason = "before a compaction" if value["summary_uuid"] else "before an announced compaction"
     captured = f"{amount(value['tokens'], 'token')} of essentials, {amount(value['captured'], 'turn')} in full"
@@ -72,14 +71,14 @@ def show_checkpoint(value: dict[str, Any]) -> Screen:
         parts = [part for part in value["parts"] if part["kind"] == kind]
         if kind in ("edited", "read"):
             names = ", ".join(map(_add_count, parts))
-            yield from block(heading, [Line(names, most=6)] if parts else [])
+            yield from block(heading, [Line(names, max_lines=6)] if parts else [])
             continue
         yield from block(heading, [_part_line(value, part) for part in parts])
 
 
 def _part_line(value: dict[str, Any], part: dict[str, Any]) -> Line:
     text = f"{_add_count(part)}: {_find_error(value, part)}" if part["kind"] == "failing" else part["text"]
-    return Line(text, head=f"- {part['state']:<7}" if part["state"] else "- ", most=4)
+    return Line(text, head=f"- {part['state']:<7}" if part["state"] else "- ", max_lines=4)
 
 
 def _add_count(part: dict[str, Any]) -> str:
@@ -87,7 +86,7 @@ def _add_count(part: dict[str, Any]) -> str:
 
 
 def _find_error(value: dict[str, Any], part: dict[str, Any]) -> str:
-    """The output of a failing command: the part that follows it."""
+    """Returns the output of a failing command: the part that follows it."""
     index = value["parts"].index(part) + 1
     following = value["parts"][index : index + 1]
     return str(following[0]["text"]) if following and following[0]["kind"] == "error" else "without an error message"
@@ -101,7 +100,7 @@ def checkpoint_show(raw: bool, **options: Any) -> None:
 
 
 def show_captured(value: dict[str, Any], *, is_terminal: bool) -> Screen:
-    """The captured turns: on a terminal under their headings, else byte for byte, each ended by a line break."""
+    """Shows the captured turns: on a terminal under their headings, else byte for byte, each ended by a line break."""
     for turn in value["raw"]:
         if is_terminal:
             yield bold(f"{when(turn['at'])}  {join(turn['kind'], turn['tool'], by=' ')}  {turn['uuid']}")
@@ -118,7 +117,5 @@ def show_restored(value: dict[str, Any]) -> Screen:
     """Print a checkpoint, and show it to the next session."""
     yield from show_lines(value["text"])
     session = value["restored_for"]
-    reader = (
-        f"session {display.shorten_session_id(session)} when it starts again" if session else "the next session here"
-    )
+    reader = f"session {display.shorten_session_id(session)} when it starts again" if session else "the next session"
     yield dim(f"{amount(value['tokens'], 'token')}; shown once, to {reader}", gap=True)

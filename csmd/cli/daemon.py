@@ -13,7 +13,6 @@ from csmd.config import default_paths
 from csmd.installer import service
 from csmd.paths import is_there
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 
 
@@ -36,7 +35,7 @@ def stop(as_json: bool) -> None:
     """Stop the daemon until `csmd start`; hooks queue the events."""
     paths = default_paths()
     value = {"stopped": service.stop(paths, by_user=True, by=verb.describe_caller())}
-    verb.print_answer(value, as_json, show_stopped, has_manager=service.recorded_manager(paths) is not None)
+    verb.print_answer(value, as_json, show_stopped, has_manager=service.find_recorded_manager(paths) is not None)
 
 
 @render.raw
@@ -56,12 +55,12 @@ def restart(as_json: bool) -> None:
 
 @render.raw
 def show_started(value: dict[str, Any]) -> Screen:
-    """The running daemon and its service manager, and the reason if a recorded unit is not used."""
+    """Shows the running daemon and its service manager, and the reason if a recorded unit is not used."""
     paths = default_paths()
     is_detached = value.get("service", "detached") == "detached"
     manager = "" if is_detached else f", kept by {value['service']}"
     yield f"the daemon {'runs' if value['started'] else 'was running already'}, pid {value['daemon']['pid']}{manager}"
-    unit = service.recorded_unit(paths)
+    unit = service.read_recorded_unit(paths)
     if unit and is_detached:
         yield wrap_sentence(f"it is detached: the service manager of {unit} does not answer")
     if not is_there(paths.install_record):

@@ -1,4 +1,4 @@
-"""Commands that examine csmd: doctor, report."""
+"""Commands that examine csmd: doctor, report, governance."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from typing import Any
 import click
 
 from csmd.cli import verb
-from csmd.cli.render import Line, Screen, dim, size
+from csmd.cli.render import Line, Screen, bold, dim, size
 from csmd.config import default_paths
 from csmd.doctor import examine, report
 from csmd.doctor.checks import LEVELS
 from csmd.text.display import amount
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 #: Level -> (label of a finding, its colour).
 LABELS = {"fail": ("broken", "red"), "warn": ("warning", "yellow"), "note": ("note", "dim"), "ok": ("ok", "dim")}
@@ -34,12 +33,13 @@ def doctor(everything: bool, as_json: bool) -> None:
 
 
 def show_examined(value: dict[str, Any], *, everything: bool) -> Screen:
-    """The verdict, the findings with their remedies, and the number of passed checks; `everything` lists these."""
+    """Shows the verdict, the findings with their remedies, and the number of passed checks; `everything` lists
+    these."""
     yield Line(value["verdict"], style="bold" if value["works"] else "bold red")
     findings = [(finding, check["id"]) for check in value["checks"] for finding in check["findings"]]
-    for finding, ident in sorted(findings, key=lambda row: LEVELS.index(row[0]["level"])):
+    for finding, check_id in sorted(findings, key=lambda row: LEVELS.index(row[0]["level"])):
         label, style = LABELS[finding["level"]]
-        yield Line(f"{finding['what']} ({ident})", head=f"{label:<{LABEL_WIDTH}}", style=style, gap=True)
+        yield Line(f"{finding['what']} ({check_id})", head=f"{label:<{LABEL_WIDTH}}", style=style, gap=True)
         yield Line(finding["try"], head=f"{'':<{LABEL_WIDTH}}try: ")
     passed, skipped = ([check for check in value["checks"] if check["level"] == level] for level in ("ok", "unasked"))
     hint = "" if everything or not passed else "; `csmd doctor --all` lists them"
@@ -66,9 +66,35 @@ def report_verb(target: Path | None, as_json: bool) -> None:
 
 
 def show_report(value: dict[str, Any]) -> Screen:
-    """The parts of the report, and its path."""
+    """Shows the parts of the report, and its path."""
     yield f"written to {value['path']} ({size(value['bytes'])}):"
     for part in value["parts"]:
         yield Line(f"{part['what']}, {size(part['bytes'])}", head=f"  {part['name']:<14} ")
     yield "It has no conversation, memory or project name, and nothing was sent."
     yield "Read it, then attach it to a bug report."
+
+
+@VERBS.action("governance")
+def governance(as_json: bool) -> None:
+    """Check the invariants of stored memories.
+
+    The exit code is 1 if one is broken.
+    """
+    value = verb.ask("csm_memory_governance_report")
+    verb.print_answer(value, as_json, show_governance)
+    if not value["holds"]:
+        raise SystemExit(1)
+
+
+def show_governance(value: dict[str, Any]) -> Screen:
+    """Shows whether each rule holds; for a broken one, its causes and the remedy."""
+    for row in value["rules"]:
+        if row["holds"]:
+            yield Line(row["rule"], head="ok      ")
+            continue
+        yield bold(row["rule"], head="BROKEN  ")
+        yield Line(f"by {', '.join(row['broken_by'])}", indent=8)
+        yield dim(f"try: {row['try']}", indent=8)
+    broken = sum(not row["holds"] for row in value["rules"])
+    total = len(value["rules"])
+    yield Line(f"{broken} of {total} broken" if broken else f"all {amount(total, 'rule')} hold", gap=True)

@@ -15,7 +15,6 @@ from csmd.cli.render import Line, RawLine, Screen, bold, dim, glue, join, many, 
 from csmd.text.ages import when
 from csmd.text.display import shorten_session_id, squeeze
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 DREAM = VERBS.add_group("dream", "Consolidate memories while the machine is idle.")
 #: Kind of action -> its verb when done and when planned, and its noun in a sum.
@@ -70,13 +69,13 @@ def show_status(value: dict[str, Any]) -> Screen:
 
 
 def _dream_line(dream: dict[str, Any], label: str = "", sessions: str = "") -> Line:
-    """A dream with its time and its numbers of changes."""
+    """Returns a dream with its time and its numbers of changes."""
     head = f"{label}{dream['id']}  {when(dream['begun_at'])}  {sessions}"
     return Line(summarize_dream(dream), head=head, style="yellow" if dream["state"] == "failed" else "")
 
 
 def summarize_dream(dream: dict[str, Any]) -> str:
-    """The numbers of a dream's changes, its state unless it is `done`, and its error."""
+    """Returns the numbers of a dream's changes, its state unless it is `done`, and its error."""
     state = STATES.get(dream["state"], dream["state"])
     changes = _describe_counts(dream["did"]) if dream["did"] else "" if state else "nothing to do"
     return join(changes, state) + (f": {dream['error']}" if dream["error"] else "")
@@ -124,16 +123,15 @@ def show_plan(value: dict[str, Any], *, everything: bool = False, whole: bool = 
 
 
 def _questions(asks: dict[str, Any] | None, *, whole: bool) -> Screen:
-    """The questions to a language model; with `whole` their full text."""
+    """Shows the questions to a language model; with `whole` their full text."""
     if asks is None:
         return
     questions = asks["questions"]
     hint = "" if whole or not questions else "; `csmd dream run --dry-run` prints them"
     yield f"{many(len(questions), 'question')} would be put to {asks['provider']} ({asks['model']}){hint}"
     for number, question in enumerate(questions if whole else (), 1):
-        yield bold(
-            f"question {number}: session {shorten_session_id(question['session'])}, {question['project']}", gap=True
-        )
+        head = f"question {number}: session {shorten_session_id(question['session'])}"
+        yield bold(f"{head}, {question['project']}", gap=True)
         # The instructions are the same in every question.
         yield from map(RawLine, (question["system"] if number == 1 else "").splitlines())
         yield from map(RawLine, question["text"].splitlines())
@@ -152,13 +150,12 @@ def _describe_tiers(row: dict[str, Any]) -> str:
     return join(
         f"{many(total, 'memory')}: {tiers}" if tiers else "no memories",
         row["duplicates"] and many(row["duplicates"], "duplicate"),
-        total and stale >= 0.005 and f"{percent(stale)} stale",
-        by="; ",
-    )
+        total and stale >= 0.005 and f"{percent(stale)} stale", by="; ",
+    )  # fmt: skip
 
 
 def _show_planned_action(row: dict[str, Any]) -> Screen:
-    """One action of a plan, and its reason."""
+    """Shows one action of a plan, and its reason."""
     preposition, label = OTHER_LABELS.get(row["do"], ("", ""))
     other = preposition and row["other"] and f"{preposition} {row['other']}"
     changes_tier = row["tier"] and row["tier"] != row["tier_was"] and row["do"] != "archive"
@@ -166,24 +163,24 @@ def _show_planned_action(row: dict[str, Any]) -> Screen:
     _, verb_words, _ = KINDS[row["do"]]
     action = join(verb_words, row["id"], other, by=" ")
     yield Line(f"{action}{tier}{_describe_confidence(row['confidence_was'], row['confidence'])}", indent=4)
-    yield Line(squeeze(row["text"]), indent=6, most=MAX_LINES)
+    yield Line(squeeze(row["text"]), indent=6, max_lines=MAX_LINES)
     if row["other_text"] and label:
-        yield Line(squeeze(row["other_text"]), head=f"{label}: ", indent=6, most=MAX_LINES)
+        yield Line(squeeze(row["other_text"]), head=f"{label}: ", indent=6, max_lines=MAX_LINES)
     yield dim(row["reason"], indent=6)
 
 
-def _describe_confidence(was: float | None, now: float | None) -> str:
+def _describe_confidence(before: float | None, after: float | None) -> str:
     """Describes the change of a confidence; "" if it is the same in percent."""
-    if now is None or (was is not None and round(was * 100) == round(now * 100)):
+    if after is None or (before is not None and round(before * 100) == round(after * 100)):
         return ""
-    return f", {percent(now)} sure" if was is None else f", {percent(was)} sure -> {percent(now)}"
+    return f", {percent(after)} sure" if before is None else f", {percent(before)} sure -> {percent(after)}"
 
 
 # --- dreams of the past
 
 
 def show_ran(value: dict[str, Any]) -> Screen:
-    """The numbers of a dream's changes, and the commands that show and undo them."""
+    """Shows the numbers of a dream's changes, and the commands that show and undo them."""
     if not value["changes"]:
         return [f"Dream {value['id']}: nothing to do."]
     took = glue(f"{value['took_s']:.1f} s")
@@ -208,7 +205,7 @@ def show_diff(value: dict[str, Any]) -> Screen:
     if dream["error"]:
         yield warning(dream["error"])
     if not value["did"] and not value["hidden"]:
-        yield "it changed nothing, or its journal is deleted"
+        yield "it changed nothing, or its journal was deleted"
         return
     by_project: dict[str, list[dict[str, Any]]] = {}
     for row in value["did"]:
@@ -221,20 +218,20 @@ def show_diff(value: dict[str, Any]) -> Screen:
 
 
 def _show_files(row: dict[str, Any]) -> Screen:
-    """The files that an action wrote, each with its diff."""
+    """Shows the files that an action wrote, each with its diff."""
     for file in row["files"]:
         yield Line(f"{file['path']}{_undone_mark(row)}", indent=2)
         lines = file["diff"].splitlines()[2:]
         for line in lines[:MAX_DIFF_LINES]:
             style = {"+": "green", "-": "red", "@": "dim"}.get(line[:1], "")
-            yield Line(line, indent=4, most=MAX_LINES, style=style)
+            yield Line(line, indent=4, max_lines=MAX_LINES, style=style)
         if len(lines) > MAX_DIFF_LINES:
             yield dim(f"... and {many(len(lines) - MAX_DIFF_LINES, 'more line')} (--json)", indent=4)
         yield from _not_undone(file["kept"])
 
 
 def _show_action(row: dict[str, Any]) -> Screen:
-    """The changes of memories by an action."""
+    """Shows the changes of memories by an action."""
     action, _, _ = KINDS.get(row["kind"], (row["kind"], "", ""))
     if row["purged"]:
         yield Line(f"{action}: deleted by a purge", indent=2)
@@ -244,7 +241,7 @@ def _show_action(row: dict[str, Any]) -> Screen:
         yield Line(head + _describe_changes(before, after), indent=2)
         old, new = (squeeze(version["text"]) if version else "" for version in (before, after))
         for text in (f"- {old}", f"+ {new}") if old and new and old != new else (new or old,):
-            yield Line(text, indent=4, most=MAX_LINES)
+            yield Line(text, indent=4, max_lines=MAX_LINES)
         yield from _not_undone(touched["kept"])
     yield dim(row["reason"], indent=4)
 
@@ -279,7 +276,7 @@ def _hidden_line(number: int) -> Screen:
 
 
 def show_undoing(value: dict[str, Any]) -> Screen:
-    """The dreams that would be undone, the newest first."""
+    """Shows the dreams that would be undone, the newest first."""
     dreams = value["dreams"]
     since = f", with {many(len(dreams) - 1, 'newer dream')}" if len(dreams) > 1 else ""
     yield f"would be undone: {dreams[-1]['id']}{since}"
@@ -289,7 +286,7 @@ def show_undoing(value: dict[str, Any]) -> Screen:
 
 
 def show_undone(value: dict[str, Any]) -> Screen:
-    """The numbers of restored memories and files, and those that were not restored, with the reasons."""
+    """Shows the numbers of restored memories and files, and those that were not restored, with the reasons."""
     count, files = len(value["items"]), len(value["files"])
     items = "1 memory or candidate" if count == 1 else count and f"{count:,} memories and candidates"
     restored = join(items, files and many(files, "file"), by=" and ")

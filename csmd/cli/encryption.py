@@ -11,7 +11,6 @@ from csmd.cli import backups, render, verb
 from csmd.cli.render import Line, Screen, bold, pair, pairs
 from csmd.text.display import amount
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 ENCRYPT = VERBS.add_group("encrypt", "Encrypt or decrypt the database and its backups.")
 PROGRAM = "csmd.daemon.encrypt"
@@ -73,7 +72,7 @@ def recover(key_file: Path | None, as_json: bool) -> None:
 
 @render.raw
 def show_prepared(value: dict[str, Any]) -> Screen:
-    """The recovery key, and the files that encryption does not cover."""
+    """Shows the recovery key, and the files that encryption does not cover."""
     if value["recovery_key"]:
         yield bold("recovery key, shown only once: if you lose both it and the key, the database cannot be recovered")
         yield f"  {value['recovery_key']}"
@@ -88,7 +87,7 @@ def _describe_location(location: str) -> str:
 
 
 def show_encryption(value: dict[str, Any]) -> Screen:
-    """The state of encryption, the location of the key, and the converted databases."""
+    """Shows the state of encryption, the location of the key, and the converted databases."""
     unfinished = "unfinished: `csmd encrypt on` or `csmd encrypt off` does the rest"
     yield bold(f"encryption: {unfinished if value['state'] == 'unfinished' else value['state']}")
     yield from pairs([
@@ -105,6 +104,6 @@ def show_encryption(value: dict[str, Any]) -> Screen:
 
 
 def show_recovered(value: dict[str, Any]) -> Screen:
-    """The location of the restored key."""
+    """Shows the location of the restored key."""
     location = _describe_location(value["place"])
     yield Line(f"Key restored to {location}. A waiting daemon resumes within 15 s.")

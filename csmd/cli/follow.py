@@ -17,7 +17,6 @@ from csmd.config import default_paths
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.text import ages
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 TAIL_EVERY_S = 0.5
 #: Columns of the project's name, and of the kind of event.
@@ -70,7 +69,7 @@ def follow(read_page: Callable[[str], dict[str, Any]], sleep: Callable[[float], 
 
 
 def tail_line(item: dict[str, Any], width: int, *, today: str = "") -> str:
-    """An event on one line: the time, the project, the kind, the text."""
+    """Returns an event on one line: the time, the project, the kind, the text."""
     kind = shorten(render.KIND_NAMES.get(item["kind"], plain(item["what"].replace("_", " "))), KIND_COLUMNS)
     name = shorten(plain(item["name"]) or "-", NAME_COLUMNS)
     name += " " * (NAME_COLUMNS - cells(name))
@@ -98,7 +97,7 @@ def logs(count: int, as_json: bool) -> None:
 
 
 def show_logs(value: dict[str, Any]) -> Screen:
-    """Log lines in the terminal's width: time, level and module of warnings and errors, text."""
+    """Shows log lines in the terminal's width: time, level and module of warnings and errors, text."""
     for line in value["lines"]:
         if not line["at"]:
             yield dim(line["text"].strip(), indent=16)
@@ -108,7 +107,7 @@ def show_logs(value: dict[str, Any]) -> Screen:
 
 
 def _read(path: Path) -> bytes:
-    """A log up to its last complete line; b"" if there is no log."""
+    """Returns a log up to its last complete line; b"" if there is no log."""
     try:
         data = path.read_bytes()
         return data[: data.rfind(b"\n") + 1]

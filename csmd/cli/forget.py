@@ -16,7 +16,6 @@ from csmd.cli.render import Line, Screen
 from csmd.paths import is_directory
 from csmd.text.display import amount, squeeze
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 #: Rows of a list that are shown.
 MAX_ROWS = 20
@@ -34,14 +33,14 @@ def _describe_scope(project: str) -> str:
 
 
 def _first_rows(rows: Sequence[Any], describe: Callable[[Any], str], more: str = "more") -> Screen:
-    """The first rows, then the number of the others."""
+    """Shows the first rows, then the number of the others."""
     yield from (f"  {describe(row)}" for row in rows[:MAX_ROWS])
     if len(rows) > MAX_ROWS:
         yield f"  and {len(rows) - MAX_ROWS} {more} (--json)"
 
 
 def show_forgotten(value: dict[str, Any]) -> Screen:
-    """The forgotten memory, its scope, and other memories with the same sentence."""
+    """Shows the forgotten memory, its scope, and other memories with the same sentence."""
     yield Line(squeeze(value["text"]), head="forgotten: ")
     where = _describe_scope(value["project"]) if value["project"] else "anywhere"
     yield f"Will not be relearned {where} unless you say it again"
@@ -54,10 +53,10 @@ def show_forgotten(value: dict[str, Any]) -> Screen:
 
 @render.raw
 def show_planned(value: dict[str, Any]) -> Screen:
-    """The rows, projects and backups that a purge would delete."""
+    """Shows the rows, projects and backups that a purge would delete."""
     yield f"to be purged: {value['about']}"
     if not value["counts"]:
-        yield "  csmd has nothing of it"
+        yield "  csmd has stored nothing of it"
     yield from _list_counts(value["counts"])
     if value["places"]:
         yield "in every project where it is stored:"
@@ -77,14 +76,14 @@ def _list_counts(counts: dict[str, int]) -> Screen:
     return (f"  {number:>6}  {kind}" for kind, number in kinds.items())
 
 
-def _describe_place(place: dict[str, Any]) -> str:
-    nouns = {name: noun for name, noun in (("memories", "memory"), ("turns", "turn")) if place[name]}
-    return f"{' and '.join(amounts(place, **nouns))} {_describe_scope(place['project'])}"
+def _describe_place(row: dict[str, Any]) -> str:
+    nouns = {name: noun for name, noun in (("memories", "memory"), ("turns", "turn")) if row[name]}
+    return f"{' and '.join(amounts(row, **nouns))} {_describe_scope(row['project'])}"
 
 
 @render.raw
 def show_purged(value: dict[str, Any]) -> Screen:
-    """The result of a purge, and the files that still contain the text."""
+    """Shows the result of a purge, and the files that still contain the text."""
     yield f"purged: {value['about']}"
     yield from _list_counts(value["counts"])
     for action in ("removed", "rewritten"):
@@ -93,19 +92,19 @@ def show_purged(value: dict[str, Any]) -> Screen:
         reason = " (csmd needs it to remove its hooks)" if file["path"] in value["files_kept"] else ""
         yield f"still in: {file['path']}, {amount(file['count'], 'time')}{reason}"
     if not value["left"]:
-        yield "nothing of it is left in csmd's files"
+        yield "csmd's files no longer contain it"
     if value.get("team"):
         yield TEAM_NOTE
     yield from _consequences(value)
 
 
 def _consequences(value: dict[str, Any]) -> Screen:
-    """The effect of a purge on later text, and the assistant's files that still contain the purged text."""
+    """Shows the effect of a purge on later text, and the assistant's files that still contain the purged text."""
     if value["what"] == "text":
-        yield "from now on these words are stored as [purged] and make no memory,"
+        yield "from now on these words are stored as [purged] and become no memory,"
         yield "until you run `csmd forget --lift` with the same words"
     if value["hosts"]:
-        yield "the assistant's own files contain it, too; csmd does not change them:"
+        yield "the assistant's own files also contain it; csmd does not change them:"
     yield from _first_rows(value["hosts"], _describe_file)
 
 
@@ -118,7 +117,7 @@ def _describe_file(file: dict[str, Any]) -> str:
 def show_readmitted(value: dict[str, Any]) -> Screen:
     """Whether a purge was lifted."""
     if value["lifted"]:
-        yield f"{value['about']}: may be stored again; deleted text does not come back by itself"
+        yield f"{value['about']}: may be stored again; deleted text is not restored"
         return
     yield f"nothing was lifted: {value['about']} was not purged"
     if value["what"] == "text":
@@ -134,13 +133,13 @@ def show_readmitted(value: dict[str, Any]) -> Screen:
 @render.raw
 def show_scanned(value: dict[str, Any]) -> Screen:
     """Look for secrets in csmd's files, by the present rules."""
-    kinds = ", ".join(f"{number} {kind}" for kind, number in value["kinds"].items())
-    none = f"no secret found in csmd's files, {value['took_s']:.1f} s"
-    yield f"{amount(value['secrets'], 'secret')}: {kinds}" if value["secrets"] else none
+    counts = ", ".join(f"{number} {kind}" for kind, number in value["kinds"].items())
+    no_secret = f"no secret found in csmd's files, {value['took_s']:.1f} s"
+    yield f"{amount(value['secrets'], 'secret')}: {counts}" if value["secrets"] else no_secret
     for secret in value["found"][:MAX_ROWS]:
-        place = secret.get("file") or f"{secret['table']}.{secret['column']} {secret['id'][:36]}"
+        source = secret.get("file") or f"{secret['table']}.{secret['column']} {secret['id'][:36]}"
         length = f"{secret['preview']} {amount(secret['length'], 'character')}" if secret["length"] else ""
-        yield f"  {secret['kind']}: {length or amount(secret['count'], 'time')}, in {place}"
+        yield f"  {secret['kind']}: {length or amount(secret['count'], 'time')}, in {source}"
     if rest := max(0, len(value["found"]) - MAX_ROWS) + value["more"]:
         yield f"  and {rest} more (csmd scan --json)"
     if value["secrets"]:
@@ -157,7 +156,7 @@ def show_scanned(value: dict[str, Any]) -> Screen:
     verb.yes("Do not ask."), verb.flag("--lift", help="Allow purged text again."),
 )  # fmt: skip
 def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, lift: bool, as_json: bool) -> None:
-    """Forget a memory for good. With --purge a memory, turn, session, project or text, with all traces.
+    """Forget a memory permanently. With --purge a memory, turn, session, project or text, with all traces.
 
     If WHAT is `-`, it is asked for."""
     if not purge and not lift:
@@ -171,9 +170,9 @@ def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, l
     params = {"what": target, "kind": kind or "", "by_person": verb.is_interactive()}
     if lift:
         verb.confirm("Allow it again?", yes=yes)
-        lifted = verb.ask("csm_privacy_lift", **params)
-        verb.print_answer(lifted, as_json, show_readmitted)
-        if not lifted["lifted"]:
+        answer = verb.ask("csm_privacy_lift", **params)
+        verb.print_answer(answer, as_json, show_readmitted)
+        if not answer["lifted"]:
             raise SystemExit(1)
     elif dry_run:
         verb.print_answer(_plan_purge(params), as_json, show_planned)
@@ -181,11 +180,11 @@ def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, l
         _purge(params, yes=yes, as_json=as_json)
 
 
-def _forget_memory(ident: str, *, yes: bool, as_json: bool) -> None:
-    if verb.is_interactive() and not yes and re.fullmatch(r"m[0-9a-f]+", ident):
-        memory = verb.ask("csm_memory_show", id=ident, asking=verb.resolve_project(None), only_fading=True)
-        verb.require_yes(f"Forget for good: {squeeze(memory['text'])}?", err=as_json)
-    verb.print_answer(verb.ask_here("csm_memory_delete", id=ident), as_json, show_forgotten)
+def _forget_memory(memory_id: str, *, yes: bool, as_json: bool) -> None:
+    if verb.is_interactive() and not yes and re.fullmatch(r"m[0-9a-f]+", memory_id):
+        memory = verb.ask("csm_memory_show", id=memory_id, asking=verb.resolve_project(None), only_fading=True)
+        verb.require_yes(f"Permanently forget: {squeeze(memory['text'])}?", err=as_json)
+    verb.print_answer(verb.ask_here("csm_memory_delete", id=memory_id), as_json, show_forgotten)
 
 
 def _plan_purge(params: dict[str, Any]) -> dict[str, Any]:
@@ -207,7 +206,7 @@ def _purge(params: dict[str, Any], *, yes: bool, as_json: bool) -> None:
 
 
 def _resolve_path(what: str, kind: str | None) -> str:
-    """A project's path as the daemon knows it; everything else as it was typed."""
+    """Returns a project's path as the daemon knows it; everything else as it was typed."""
     path = Path(what)
     is_path = kind == "project" or (kind is None and (path.is_absolute() or what.startswith((".", "~"))))
     path = path.expanduser() if is_path else path

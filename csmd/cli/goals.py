@@ -10,7 +10,6 @@ from csmd.config import assistant_session
 from csmd.text import display
 from csmd.text.ages import when
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 
 
@@ -22,20 +21,20 @@ GOAL = VERBS.add_group("goal", "Project goals, shown to each session until done.
     verb.project_option("Its project; this directory's by default."),
 )  # fmt: skip
 def goal_set(session: str, **options: Any) -> None:
-    """Declare a goal. Typed in a terminal it is yours; otherwise your assistant's, and shown only in its session."""
+    """Declare a goal. Typed in a terminal it is yours; otherwise your assistant's, shown only in its session."""
     session = session or ("" if verb.is_interactive() else assistant_session()[2])
     verb.reply("csm_goal_set", show_goal, {"session": session, **options}, sends_by_person=True)
 
 
 def show_goal(value: dict[str, Any]) -> Screen:
-    """A goal that was declared, and the sessions that are shown it."""
+    """Shows a goal that was declared, and the sessions that are shown it."""
     if value["authority"] == "user":
         sessions = "its session" if value["session_id"] else f"each session in {value['project']}"
         state = f"shown to {sessions} until `csmd done {value['id']}`"
     elif value["session_id"]:
         state = "the assistant's: shown in its session as the assistant's"
     else:
-        remedy = "type it in a terminal, or name its session with --session"
+        remedy = "run it in a terminal, or give --session"
         state = f"not typed in a terminal: it counts as the assistant's and is shown to no session; {remedy}"
     undo = [dim("Undo: csmd undo")] if value["authority"] == "user" and value["new"] else []
     return [Line(value["text"], head=f"{value['id']}  "), dim(state), *undo]
@@ -49,7 +48,7 @@ def show_goals(value: dict[str, Any]) -> Screen:
         owner = "yours" if goal["authority"] == "user" else "the assistant's"
         session = goal["session_id"] and f"session {display.shorten_session_id(goal['session_id'])}"
         finished = goal["done_at"] and f"done {when(goal['done_at'])[:10]}"
-        yield Line(goal["text"], head=f"{goal['id']}  ", most=4)
+        yield Line(goal["text"], head=f"{goal['id']}  ", max_lines=4)
         details = join(owner, f"since {when(goal['created_at'])[:10]}", session, finished)
         yield dim(details, indent=len(goal["id"]) + 2)
 
@@ -70,20 +69,20 @@ def done(items: tuple[str, ...], project: str | None, all_projects: bool, as_jso
 
 @render.if_empty("open", "no open items here")
 def show_open(value: dict[str, Any], *, all_projects: bool) -> Screen:
-    """The open items, numbered."""
+    """Shows the open items, numbered."""
     widest = len(str(len(value["open"])))
     for row in value["open"]:
-        yield Line(row["text"], head=f"{row['number']:>{widest}}  ", most=3)
+        yield Line(row["text"], head=f"{row['number']:>{widest}}  ", max_lines=3)
         project = last_part(row["project"]) if all_projects else ""
-        session = (
-            "" if row["kind"] in ("goal", "promise") else f"session {display.shorten_session_id(row['session_id'])}"
-        )
+        session = ""
+        if row["kind"] not in ("goal", "promise"):
+            session = f"session {display.shorten_session_id(row['session_id'])}"
         yield dim(join(row["kind"], when(row["at"])[:10], session, project, row["id"], by="  "), indent=widest + 2)
     yield dim("`csmd done NUMBER` or `csmd done ID` closes one", gap=True)
 
 
 def show_closed(value: dict[str, Any]) -> Screen:
-    """The closed items, and how to open them again."""
+    """Shows the closed items, and how to open them again."""
     for row in value["closed"]:
-        yield Line(row["text"], head=f"done: {row['id']}  ", most=3)
+        yield Line(row["text"], head=f"done: {row['id']}  ", max_lines=3)
     yield dim("Undo: csmd undo" if len(value["closed"]) == 1 else "Undo one: csmd undo ID")

@@ -17,7 +17,6 @@ from csmd.paths import is_file
 from csmd.text.ages import age
 from csmd.text.display import amount
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 NO_VECTORS = verb.flag("--no-vectors", "vectors", flag_value=False, default=True, help="Do not wait for the vectors.")
 #: The file that an export writes.
@@ -66,7 +65,7 @@ def import_(
 
 
 def show_preview(value: dict[str, Any]) -> Screen:
-    """The memories or transcripts that an import would read."""
+    """Shows the memories or transcripts that an import would read."""
     if "samples" not in value:
         count = amount(value["memories"], "memory") if "memories" in value else amount(value["files"], "transcript")
         yield pair("found", f"{count} ({value['source']})")
@@ -76,19 +75,19 @@ def show_preview(value: dict[str, Any]) -> Screen:
     yield pair("found", _names_with_counts(value["kinds"]) or "no memories")
     yield pair("new", f"{value['new']}, {value['known']} known")
     own = {name: number for name, number in value["projects"].items() if name}
-    here = value["here"] and f"{value['here']}, this directory's (--project PATH names another)"
-    yield from pairs([("projects", _names_with_counts(own)), ("project", here)])
+    current = value["here"] and f"{value['here']}, this directory's (--project PATH names another)"
+    yield from pairs([("projects", _names_with_counts(own)), ("project", current)])
     yield from (pair("sample", f"[{sample['kind']}] {sample['text']}") for sample in value["samples"])
     yield from _show_skipped(value)
 
 
 def _names_with_counts(numbers: dict[str, int]) -> str:
-    """Names with counts, `note (3)`: the words of other programs have no plural here."""
+    """Returns names with counts, `note (3)`: the words of other programs have no plural here."""
     return ", ".join(f"{name} ({number:,})" for name, number in numbers.items())
 
 
 def _show_skipped(value: dict[str, Any]) -> Screen:
-    """The entries that an import leaves out, and why."""
+    """Shows the entries that an import leaves out, and why."""
     yield from (pair("skipped", f"{reason} ({number:,})") for reason, number in value["skipped"].items())
     if value["unplaced"]:
         yield pair("", f"{', '.join(value['unplaced'])}: choose their project with --project PATH")
@@ -109,7 +108,7 @@ def _ask_to_vouch(path: Path, *, mine: bool, as_json: bool) -> bool:
 
 
 def show_imported(value: dict[str, Any]) -> Screen:
-    """The result of an import or a sync."""
+    """Shows the result of an import or a sync."""
     nouns = {"turns_new": "new turn", "memories_new": "new memory", "vectors": "vector"}
     # Growing transcripts are read at once, so a sync often finds nothing.
     new = ", ".join(nonzero_amounts(value, nouns)) or "nothing new"
@@ -120,8 +119,8 @@ def show_imported(value: dict[str, Any]) -> Screen:
     for name, text in IMPORT_NOTES.items():
         if value.get(name):
             yield warning(text.format(amount(value[name], "memory")))
-    for place in value.get("placed", ()):
-        yield Line(_describe_placement(place), style="" if place["is"] else "yellow")
+    for placement in value.get("placed", ()):
+        yield Line(_describe_placement(placement), style="" if placement["is"] else "yellow")
     yield from map(warning, value.get("problems", ()))
     if "unplaced" in value:
         yield from _show_skipped({**value, "redactions": 0})
@@ -130,29 +129,31 @@ def show_imported(value: dict[str, Any]) -> Screen:
     yield from show_remainder(value)
 
 
-def _describe_placement(place: dict[str, Any]) -> str:
+def _describe_placement(placement: dict[str, Any]) -> str:
     """Describes where the memories of a directory on another machine, or of another clone, were placed."""
-    memories, is_single = amount(place["memories"], "memory"), place["memories"] == 1
-    if place["is"] == place["was"]:
+    memories, is_single = amount(placement["memories"], "memory"), placement["memories"] == 1
+    remote = placement["remote"]
+    if placement["is"] == placement["was"]:
         verb_form = "is" if is_single else "are"
-        return f"{memories} {verb_form} in {place['was']}, a separate clone of {place['remote']} on this machine"
-    if place["is"]:
-        return f"{memories} of {place['was']} moved to {place['is']}: the same repository, {place['remote']}"
-    condition = f", until you work in a clone of {place['remote']}" if place["remote"] else ": it has no git remote"
-    return f"{memories} stay{'s' if is_single else ''} under {place['was']}, which is not on this machine{condition}"
+        return f"{memories} {verb_form} in {placement['was']}, a separate clone of {remote} on this machine"
+    if placement["is"]:
+        return f"{memories} of {placement['was']} moved to {placement['is']}: the same repository, {remote}"
+    condition = f", until you work in a clone of {remote}" if remote else ": it has no git remote"
+    verb_form = "stays" if is_single else "stay"
+    return f"{memories} {verb_form} under {placement['was']}, which is not on this machine{condition}"
 
 
 def show_remainder(value: dict[str, Any]) -> Screen:
-    """The unreadable lines, the redacted secrets, and the sessions that are read in the background."""
+    """Shows the unreadable lines, the redacted secrets, and the sessions that are read in the background."""
     if lines := value["bad_lines"]:
         yield warning(f"{amount(lines, 'line')} could not be read; see the quarantine")
     if value["redactions"]:
         yield dim(f"{amount(value['redactions'], 'secret')} redacted")
     yield from render.degraded(value["degraded"])
-    if left := value.get("left"):
-        eta_s = left["eta_s"]
+    if backlog := value.get("left"):
+        eta_s = backlog["eta_s"]
         eta = "" if eta_s is None else ", less than a minute" if eta_s < 60 else f", about {age(eta_s // 60 * 60)}"
-        rest = f"{amount(left['sessions_left'], 'session')} ({size(left['bytes_left'])}{eta})"
+        rest = f"{amount(backlog['sessions_left'], 'session')} ({size(backlog['bytes_left'])}{eta})"
         yield f"the rest, {rest}, continues in the background"
 
 
@@ -183,7 +184,7 @@ def export(to: str | None, markdown: bool, as_json: bool, **options: Any) -> Non
 
 
 def show_exported(value: dict[str, Any]) -> Screen:
-    """The path of an export, and the number of memories that are not in it."""
+    """Shows the path of an export, and the number of memories that are not in it."""
     source = f"of {value['project']} and of all projects" if value["project"] else "of every project"
     yield f"{amount(value['memories'], 'memory')} {source} written to {value['path']}"
     if value["elsewhere"]:
@@ -202,5 +203,5 @@ VERBS.add_tool(
 
 
 def nonzero_amounts(counts: dict[str, int], nouns: dict[str, str]) -> list[str]:
-    """The amounts that are not 0, as `2 memories`."""
+    """Returns the amounts that are not 0, as `2 memories`."""
     return [amount(counts[name], noun) for name, noun in nouns.items() if counts.get(name)]

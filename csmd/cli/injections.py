@@ -16,7 +16,6 @@ from csmd.text import display
 from csmd.text.ages import when
 from csmd.text.display import amount, cut, squeeze
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 
 
@@ -55,7 +54,7 @@ def recall(words: tuple[str, ...], prompt: str | None, file: str | None, **optio
 
 
 def show_injection(value: dict[str, Any], *, nothing: str) -> Screen:
-    """A brief or recall as the assistant would read it."""
+    """Shows a brief or recall as the assistant would read it."""
     if value.get("paused"):
         yield "csmd is paused: sessions get no notes until `csmd resume`"
         return
@@ -66,7 +65,7 @@ def show_injection(value: dict[str, Any], *, nothing: str) -> Screen:
 
 
 def show_lines(text: str) -> Screen:
-    """A text line by line, continuation lines of list items indented. `--json` has the exact text."""
+    """Shows a text line by line, continuation lines of list items indented. `--json` has the exact text."""
     for line in text.splitlines():
         head = "- " if line.startswith("- ") else ""
         yield Line(line.removeprefix(head), head=head)
@@ -157,7 +156,7 @@ def why(id: str, session: str, receipt: str, as_list: bool, limit: int | None, *
 
 @render.if_empty("injections", "no session here got notes yet; `csmd brief` shows those for the next one")
 def show_why(value: dict[str, Any]) -> Screen:
-    """The injections, the latest first, each with its memories and their reasons."""
+    """Shows the injections, the latest first, each with its memories and their reasons."""
     session = ""
     for injection in value["injections"]:
         if injection["session_id"] != session:
@@ -167,12 +166,12 @@ def show_why(value: dict[str, Any]) -> Screen:
         notes, tokens = amount(len(injection["items"]), "note"), amount(injection["tokens"], "token")
         yield bold(f"{EVENT_LABELS.get(event, event)}: {notes}, {tokens}", head=f"{when(injection['at'])}  ", gap=True)
         if injection["prompt"]:
-            yield dim(f"you asked: {injection['prompt']}", indent=2, most=2)
+            yield dim(f"you asked: {injection['prompt']}", indent=2, max_lines=2)
         for item in injection["items"]:
             if item["state"] in STATES:
                 yield dim(describe_state(item["state"], item["id"]), indent=2)
                 continue
-            yield Line(squeeze(item["text"]), indent=2, most=4)
+            yield Line(squeeze(item["text"]), indent=2, max_lines=4)
             details = join(describe_reason(item, event), _describe_source(item), describe_use(item), by="; ")
             yield dim(details, head=f"  {item['id']}  ")
         yield dim(f"receipt {injection['id']}", indent=2)
@@ -184,9 +183,9 @@ def show_why(value: dict[str, Any]) -> Screen:
     )
 
 
-def describe_state(state: str, ident: str) -> str:
-    """The line for an item that is not a memory, with the beginning of its id."""
-    return STATES[state].format(id=ident[:ID_CHARS], short=display.shorten_session_id(ident))
+def describe_state(state: str, item_id: str) -> str:
+    """Returns the line for an item that is not a memory, with the beginning of its id."""
+    return STATES[state].format(id=item_id[:ID_CHARS], short=display.shorten_session_id(item_id))
 
 
 def describe_use(item: dict[str, Any]) -> str:
@@ -217,17 +216,14 @@ def _describe_source(item: dict[str, Any]) -> str:
     if item["state"] == "quoted":
         return f"{origin}, quoted"
     return join(
-        origin,
-        item["times"] > 1 and f"{item['times']} times in all",
-        f"{percent(item['confidence'])} sure",
-        item["pinned"] and "pinned",
-        item["state"] == "superseded" and "superseded since",
+        origin, item["times"] > 1 and f"{item['times']} times in all", f"{percent(item['confidence'])} sure",
+        item["pinned"] and "pinned", item["state"] == "superseded" and "superseded since",
         item["scope"] != "project" and item["origin"] != "inferred" and "applies everywhere",
-    )
+    )  # fmt: skip
 
 
 def show_receipts(value: dict[str, Any]) -> Screen:
-    """The injections, the latest first, then the sum of a week."""
+    """Shows the injections, the latest first, then the sum of a week."""
     if not value["receipts"]:
         yield "no session here got notes; --all-projects looks everywhere"
     rows = [

@@ -1,4 +1,4 @@
-"""Commands that install csmd and bring an installation up to date: install, upgrade, hooks, plugin."""
+"""Commands that install csmd and upgrade an installation: install, upgrade, hooks, plugin."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from csmd.paths import Paths, is_directory, is_there
 from csmd.text import display
 from csmd.text.display import amount
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 #: Columns of a sentence.
 WIDTH = 78
@@ -62,9 +61,9 @@ def format_path(path: Path) -> str:
 
 
 def show_differences(planned: Sequence[Change]) -> Screen:
-    """The diff of each file."""
+    """Shows the diff of each file."""
     for change in planned:
-        difference = plan.diff_of(change)
+        difference = plan.format_diff(change)
         state = ":" if difference else ": not changed" if change.trouble else ": up to date"
         yield f"\n{change.path}{state}"
         if difference:
@@ -73,7 +72,8 @@ def show_differences(planned: Sequence[Change]) -> Screen:
 
 
 def _reasons(reasons: Sequence[str]) -> Screen:
-    """The reasons why entries are missing in a file; further lines of a reason are for copying and not wrapped."""
+    """Shows the reasons why entries are missing in a file; further lines of a reason are for copying and not
+    wrapped."""
     for reason in reasons:
         sentence, *lines = reason.splitlines()
         yield wrap_sentence(sentence)
@@ -81,12 +81,12 @@ def _reasons(reasons: Sequence[str]) -> Screen:
 
 
 def _other_directories(folders: Sequence[Path]) -> Screen:
-    return (f"sessions write to {folder}: it is read, too" for folder in folders)
+    return (f"sessions write to {folder}, which is also read" for folder in folders)
 
 
 @render.raw
 def show_plan(config: Config, planned: Sequence[Change], elsewhere: Sequence[Path], choice: Choice | None) -> Screen:
-    """The files that installing would write; `choice` is None if the clients in use are unknown."""
+    """Shows the files that installing would write; `choice` is None if the clients in use are unknown."""
     yield "csmd's own directories:"
     yield from (f"  {line}" for line in plan.describe_own_files(config.paths))
     yield "files of the assistant's:"
@@ -102,7 +102,7 @@ def show_plan(config: Config, planned: Sequence[Change], elsewhere: Sequence[Pat
 
 @render.raw
 def show_installed(outcomes: Sequence[Change], elsewhere: Sequence[Path]) -> Screen:
-    """The result for each file."""
+    """Shows the result for each file."""
     yield from _other_directories(elsewhere)
     for change in outcomes:
         state = "not changed:" if change.trouble else f"{change.what} {'added to' if change.changed else 'already in'}"
@@ -113,7 +113,7 @@ def show_installed(outcomes: Sequence[Change], elsewhere: Sequence[Path]) -> Scr
 
 @render.raw
 def show_events(choice: Choice, before: Sequence[str]) -> Screen:
-    """The newer events that were added, removed or skipped."""
+    """Shows the newer events that were added, removed or skipped."""
     if added := [event for event in choice.events if event not in before]:
         yield wrap_sentence(f"with {display.join_names(added)}, which every Claude Code in use knows")
     if removed := [event for event in before if event not in choice.events]:
@@ -124,15 +124,12 @@ def show_events(choice: Choice, before: Sequence[str]) -> Screen:
 
 
 def planned_json(planned: Sequence[Change]) -> list[dict[str, Any]]:
-    return [{"path": str(change.path), "diff": plan.diff_of(change), **_trouble_json(change)} for change in planned]
+    return [{"path": str(change.path), "diff": plan.format_diff(change), **_trouble_json(change)} for change in planned]
 
 
 def _outcomes_json(outcomes: Sequence[Change]) -> list[dict[str, Any]]:
-    return [
-        {"path": str(change.path), "changed": change.changed, **_trouble_json(change)}
-        | ({"out": list(change.out)} if change.out else {})
-        for change in outcomes
-    ]
+    rows = [{"path": str(change.path), "changed": change.changed, **_trouble_json(change)} for change in outcomes]
+    return [row | ({"out": list(change.out)} if change.out else {}) for row, change in zip(rows, outcomes, strict=True)]
 
 
 def _trouble_json(change: Change) -> dict[str, str]:
@@ -143,17 +140,17 @@ def raise_trouble(changes: Sequence[Change]) -> None:
     """Raises one error for the files that could not be written, after everything else was done and shown."""
     troubles = [change.trouble for change in changes if change.trouble]
     if troubles:
-        raise plan.combined_error(troubles)
+        raise plan.combine_errors(troubles)
 
 
 def _unit_json(unit: service.Plan) -> dict[str, str]:
-    """The service plan as JSON."""
+    """Returns the service plan as JSON."""
     return {"kind": unit.kind, "file": unit.file, "diff": unit.diff, "why": unit.why}
 
 
 @render.raw
 def show_unit(unit: service.Plan) -> Screen:
-    """The unit's path and diff, or the reason why there is no service."""
+    """Shows the unit's path and diff, or the reason why there is no service."""
     if unit.manager is None:
         yield wrap_sentence(f"\nno service: {unit.why}")
         return
@@ -164,15 +161,15 @@ def show_unit(unit: service.Plan) -> Screen:
 
 @render.raw
 def show_runs(unit: service.Plan, status: dict[str, Any]) -> Screen:
-    """The running daemon, and a note if it ends sooner than expected."""
+    """Shows the running daemon, and a note if it ends sooner than expected."""
     if status["replaced"] and status["replaced"] != status["version"]:
         yield wrap_sentence(f"the daemon of csmd {status['replaced']} was stopped")
     if unit.manager is None:
         yield wrap_sentence(f"the daemon runs detached, pid {status['daemon']['pid']}: {unit.why}")
-        yield wrap_sentence(f"{service.lifetime_note(default_paths(), 'detached')}; hooks keep events until then")
+        yield wrap_sentence(f"{service.describe_lifetime(default_paths(), 'detached')}; hooks keep events until then")
         return
     yield wrap_sentence(f"the daemon runs, pid {status['daemon']['pid']}, kept by {unit.kind}: {unit.file}")
-    if note := unit.manager.lifetime_note():
+    if note := unit.manager.describe_lifetime():
         yield wrap_sentence(note)
 
 
@@ -209,14 +206,14 @@ def install(
     unit = service.plan_unit(paths, wanted=not no_service)
     clients = ask_if_running(paths, "csm_clients")
     elsewhere = tuple(map(Path, clients.get("elsewhere", ())))
-    config = plan.configuration((*config_dirs, *elsewhere))
+    config = plan.load_configuration((*config_dirs, *elsewhere))
     hosts = tuple(plan.find_all_hosts()) if everything else hosts
     if not hosts:
         further = _ask_for_hosts(config, silent=as_json or dry_run)
         hosts = (CLAUDE.host, *(host for host, _ in config.host_dirs), *further)
     config = plan.add_hosts(config, hosts)
     # Only the daemon knows the versions in use: without it the newer events stay as they are.
-    before = plan.recorded_choice(paths)
+    before = plan.read_choice(paths)
     choice = _choose_events(clients) if clients else before
     if dry_run:
         planned = plan.plan_install(config, choice.events, hosts)
@@ -233,17 +230,17 @@ def install(
     show(show_installed(outcomes, elsewhere))
     show(show_trust(outcomes))
     if no_start:
-        service.place(paths, unit)
+        service.install_unit(paths, unit)
     else:
         status = _run_daemon(config, unit)
         result["daemon"] = {"pid": status["daemon"]["pid"], "started": status["started"]}
         result["import"] = verb.run_job("csm_sync", vectors=False, recent=RECENT_SESSIONS)
         # Only now the versions in use are known.
         choice = _choose_events(client.call(paths, "csm_clients", {}))
-        if choice != plan.recorded_choice(paths):
+        if choice != plan.read_choice(paths):
             changed = {change.path for change in outcomes if change.changed}
-            again = plan.install(config, choice, hosts)
-            outcomes = [replace(change, changed=change.changed or change.path in changed) for change in again]
+            repeated = plan.install(config, choice, hosts)
+            outcomes = [replace(change, changed=change.changed or change.path in changed) for change in repeated]
         show(show_events(choice, before.events))
         show(show_runs(unit, status))
         state = client.call(paths, "csm_runtime_status", {})["model"]
@@ -264,13 +261,11 @@ def _ask_for_hosts(config: Config, *, silent: bool) -> list[str]:
     new = [host for host in plan.find_hosts() if host not in dict(config.host_dirs)]
     if silent or not new or not verb.is_interactive():
         return []
-    return [
-        host for host in new if verb.ask_yes_no(f"{FILES[host].title} is here, too. Install csmd for it?", default=True)
-    ]
+    return [host for host in new if verb.ask_yes_no(f"Also install csmd for {FILES[host].title}?", default=True)]
 
 
 def show_trust(outcomes: Sequence[Change]) -> Screen:
-    """What the user has to do before hooks run."""
+    """Shows what the user has to do before hooks run."""
     changed = {change.kinds[0] for change in outcomes if change.changed}
     for files in FILES.values():
         if files.kinds[0] in changed:
@@ -278,15 +273,15 @@ def show_trust(outcomes: Sequence[Change]) -> Screen:
             yield from (render.RawLine(wrap_sentence(text)) for text in (to_do, files.warning()) if text)
 
 
-def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -> tuple[dict[str, Any] | None, bool]:
+def _offer_model(state: dict[str, Any], answer: bool | None, *, as_json: bool) -> tuple[dict[str, Any] | None, bool]:
     """Fetches the embedding model if none is installed and a person, or a script, wants it.
 
     Returns the model, and whether a download failed, which is only a warning: csmd works without a model. ^C and ^D at
     the question mean no.
     """
-    if state["name"] or wanted is False or (wanted is None and (as_json or not verb.is_interactive())):
+    if state["name"] or answer is False or (answer is None and (as_json or not verb.is_interactive())):
         return None, False
-    if wanted is None and not _agrees_to_model(render.model_size(state["suggested"])):
+    if answer is None and not _agrees_to_model(render.model_size(state["suggested"])):
         return None, False
     try:
         model = fetch_model(state["suggested"])
@@ -312,16 +307,16 @@ def _run_daemon(config: Config, unit: service.Plan) -> dict[str, Any]:
     status = service.bring_up(config.paths, unit)
     if not status["started"]:
         clients = client.call(config.paths, "csm_clients", {})
-        read = (*clients["directories"], *clients.get("of_hosts", ()))
-        wanted = (*config.assistant_dirs, *(folder for _, folder in config.host_dirs))
-        if not set(map(os.path.realpath, wanted)) <= set(map(os.path.realpath, read)):
+        read_folders = (*clients["directories"], *clients.get("of_hosts", ()))
+        folders = (*config.assistant_dirs, *(folder for _, folder in config.host_dirs))
+        if not set(map(os.path.realpath, folders)) <= set(map(os.path.realpath, read_folders)):
             service.stop(config.paths, by_user=False)
             return {**service.start(config.paths), "started": False, "replaced": ""}
     return status
 
 
 def ask_if_running(paths: Paths, tool: str) -> dict[str, Any]:
-    """The running daemon's answer; {} if none runs, or if it is too old to know the tool."""
+    """Returns the running daemon's answer; {} if none runs, or if it is too old to know the tool."""
     try:
         return dict(client.call(paths, tool, {}, patience_s=5.0))
     except CsmdError:
@@ -329,7 +324,7 @@ def ask_if_running(paths: Paths, tool: str) -> dict[str, Any]:
 
 
 def show_past(counts: dict[str, int], value: dict[str, Any], *, model: dict[str, Any] | None) -> Screen:
-    """The numbers of sessions, turns and memories after an install.
+    """Shows the numbers of sessions, turns and memories after an install.
 
     `model` is the embedding model's state, None if its absence was just reported.
     """
@@ -349,8 +344,8 @@ HOOKS = VERBS.add_group("hooks", "csmd's hooks in the assistant's settings.")
 @HOOKS.command("print")
 def hooks_print() -> None:
     """Print the hooks for settings.json, to be pasted by hand. Installs their scripts."""
-    plan.put_hooks_in_place(default_paths())
-    click.echo(wire.pretty(plan.hooks_to_paste(default_paths().home)))
+    plan.install_hooks(default_paths())
+    click.echo(wire.pretty(plan.format_hooks(default_paths().home)))
 
 
 @HOOKS.action("settle")
@@ -359,7 +354,7 @@ def hooks_settle(as_json: bool) -> None:
     paths = default_paths()
     in_use = [row["version"] for row in client.call(paths, "csm_clients", {})["versions"]]
     # A missing or silent client does not count here: the daemon's PATH may lack it.
-    choice = plan.supported_events([*plan.find_clients().values(), *in_use])
+    choice = plan.choose_supported_events([*plan.find_clients().values(), *in_use])
     withdrawn, outcomes = plan.withdraw_events(paths, choice)
     result = {"withdrawn": withdrawn, "kept_out_by": choice.kept_out_by, "settings": _outcomes_json(outcomes)}
     verb.print_answer(result, as_json, show_settled, reason=_explain_choice(choice))
@@ -368,7 +363,7 @@ def hooks_settle(as_json: bool) -> None:
 
 @render.raw
 def show_settled(value: dict[str, Any], *, reason: str) -> Screen:
-    """The removed hooks, and the result for each file."""
+    """Shows the removed hooks, and the result for each file."""
     if not value["withdrawn"]:
         yield "every registered event is known to every client in use"
         return
@@ -381,7 +376,7 @@ def show_settled(value: dict[str, Any], *, reason: str) -> Screen:
 @VERBS.action("upgrade")
 def upgrade(as_json: bool) -> None:
     """Finish an upgrade: refresh hooks, service and daemon."""
-    config = plan.configuration()
+    config = plan.load_configuration()
     paths = config.paths
     if not is_directory(paths.hook_dir):
         raise CsmdError(f"csmd is not installed in {paths.home}", hint="csmd install")
@@ -389,53 +384,50 @@ def upgrade(as_json: bool) -> None:
     stale = [name for name in plan.COPIED if not plan.is_shipped_copy(paths.hook_dir / name)]
     unit = _plan_installed_unit(paths)
     # `csmd install` and the daemon decide which of the newer events are registered.
-    outcomes = plan.install(config, plan.recorded_choice(paths), plan.installed_hosts(paths) or ["claude"])
+    outcomes = plan.install(config, plan.read_choice(paths), plan.find_installed_hosts(paths) or ["claude"])
     result: dict[str, Any] = {
-        "from": str(record["version"]),
-        "to": csmd.__version__,
-        "hooks": stale,
+        "from": str(record["version"]), "to": csmd.__version__, "hooks": stale,
         "settings": [str(change.path) for change in outcomes if change.changed],
-        "service": unit.file if unit.changes else "",
-        "daemon": _run_newer_daemon(paths, unit),
-    }
+        "service": unit.file if unit.changes else "", "daemon": _run_newer_daemon(paths, unit),
+    }  # fmt: skip
     verb.print_answer(result, as_json, show_upgraded)
     raise_trouble(outcomes)
 
 
 def _plan_installed_unit(paths: Paths) -> service.Plan:
-    """The plan for the installed unit; without a unit the daemon stays detached."""
-    if manager := service.recorded_manager(paths):
+    """Returns the plan for the installed unit; without a unit the daemon stays detached."""
+    if manager := service.find_recorded_manager(paths):
         return service.plan_for(manager)
-    if file := service.recorded_unit(paths):
-        hint = "run `csmd upgrade` in a session of yours; or `csmd install`"
-        raise CsmdError(f"{file} is gone, or its service manager does not answer", hint=hint)
+    if file := service.read_recorded_unit(paths):
+        hint = "run `csmd upgrade` in your own session, or `csmd install`"
+        raise CsmdError(f"{file} does not exist, or its service manager does not answer", hint=hint)
     return service.Plan(manager=None, why="no service is installed")
 
 
 def _run_newer_daemon(paths: Paths, unit: service.Plan) -> dict[str, Any]:
     """Runs the new daemon and returns the version that it replaced; a daemon that a person stopped stays stopped."""
-    if is_there(paths.stopped_mark) and service.running_service(paths) is None:
-        service.place(paths, unit, enable=False)
+    if is_there(paths.stopped_mark) and service.find_process(paths) is None:
+        service.install_unit(paths, unit, enable=False)
         return {"pid": None, "replaced": "", "started": False, "corrected": None}
     status = service.bring_up(paths, unit)
     return {"pid": status["daemon"]["pid"], **{name: status[name] for name in ("replaced", "started", "corrected")}}
 
 
 def show_upgraded(value: dict[str, Any]) -> Screen:
-    """The parts that were upgraded."""
+    """Shows the parts that were upgraded."""
     daemon, is_new = value["daemon"], value["from"] != value["to"]
     if not (is_new or value["hooks"] or value["settings"] or value["service"] or daemon["started"]):
         yield render.RawLine(f"csmd {value['to']} is already running; nothing to do.")
         return
-    ended = f"csmd {daemon['replaced']} ended, " if daemon["replaced"] else ""
-    now = f"csmd {value['to']} runs, pid {daemon['pid']}" if daemon["pid"] else "stopped by you; `csmd start` starts it"
+    previous = f"csmd {daemon['replaced']} ended, " if daemon["replaced"] else ""
+    state = f"csmd {value['to']} runs, pid {daemon['pid']}" if daemon["pid"] else "stopped; `csmd start` starts it"
     corrected = daemon["corrected"] or {}
     yield from pairs([
         ("csmd", f"{value['from'] or 'an older version'} to {value['to']}" if is_new else value["to"]),
         ("hooks", ", ".join(value["hooks"]) or "not changed"),
         ("settings", ", ".join(value["settings"]) or "not changed"),
         ("service", f"updated: {value['service']}" if value["service"] else "not changed"),
-        ("daemon", ended + now),
+        ("daemon", previous + state),
         ("corrected", status.describe_corrections(corrected) if any(corrected.values()) else ""),
     ])  # fmt: skip
 
@@ -443,4 +435,4 @@ def show_upgraded(value: dict[str, Any]) -> Screen:
 @VERBS.add_group("plugin", "csmd as a plugin of the assistant.").command("path")
 def plugin_path() -> None:
     """Print the plugin's directory, for the assistant to add."""
-    click.echo(plan.shipped_folder().parent)
+    click.echo(plan.find_shipped_folder().parent)

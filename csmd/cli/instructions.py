@@ -10,7 +10,6 @@ from csmd.cli import render, verb
 from csmd.cli.render import Screen, raw
 from csmd.text.display import amount, squeeze
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 INSTRUCTIONS = VERBS.add_group("instructions", "Show the assistant's instruction files and own memory.")
 

@@ -87,7 +87,7 @@ class _Verbs(click.Group):
     """The verbs of csmd; the module of a verb is imported when the verb is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The visible verbs, in the order of VERB_GROUPS (click would sort them), then the others."""
+        """Returns the visible verbs, in the order of VERB_GROUPS (click would sort them), then the others."""
         del ctx
         return [*visible_verbs(), *ADVANCED_VERBS]
 
@@ -96,10 +96,8 @@ class _Verbs(click.Group):
         widest = max(map(len, visible_verbs()))
         help_width = formatter.width - 6 - widest
         for heading, verbs in VERB_GROUPS.items():
-            commands = [(verb, self.get_command(ctx, verb)) for verb in verbs]
-            rows = [
-                (f"{verb:<{widest}}", command.get_short_help_str(help_width)) for verb, command in commands if command
-            ]
+            commands = {verb: command for verb in verbs if (command := self.get_command(ctx, verb))}
+            rows = [(f"{verb:<{widest}}", command.get_short_help_str(help_width)) for verb, command in commands.items()]
             with formatter.section(heading):
                 formatter.write_dl(rows)
 
@@ -115,7 +113,7 @@ class _Verbs(click.Group):
             raise click.UsageError(f"{error.message} Did you mean {near!r}?", ctx) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The visible verbs; for bash, which shows no descriptions, no module is imported."""
+        """Returns the visible verbs; for bash, which shows no descriptions, no module is imported."""
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
         from click.shell_completion import CompletionItem  # only for completion
@@ -127,7 +125,7 @@ class _Verbs(click.Group):
         return [CompletionItem(name, help=command.get_short_help_str()) for name, command in commands if command]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A verb, imported from its module; None for an unknown one."""
+        """Returns a verb, imported from its module; None for an unknown one."""
         module = next((name for name, verbs in MODULE_VERBS.items() if cmd_name in verbs), None)
         if module is None:
             return None
@@ -152,12 +150,11 @@ class _Verbs(click.Group):
         return None
 
     def _choices_of(self, ctx: click.Context, option: str) -> tuple[str, ...]:
-        """The choices of an option of the verb or of one of its subcommands; () if it takes any value."""
+        """Returns the choices of an option of the verb or of one of its subcommands; () if it takes any value."""
         verb = self.get_command(ctx, ctx.invoked_subcommand or "")
         subcommands = verb.commands.values() if isinstance(verb, click.Group) else ()
-        params = [
-            param for command in (verb, *subcommands) if command for param in command.params if option in param.opts
-        ]
+        commands = [command for command in (verb, *subcommands) if command]
+        params = [param for command in commands for param in command.params if option in param.opts]
         return next((tuple(param.type.choices) for param in params if isinstance(param.type, click.Choice)), ())
 
 
@@ -194,5 +191,4 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(f"to use it, write this to {COMPLETION_FILES[shell]}", err=True)
 
 
-#: The verbs of this module.
 VERBS = click.Group(commands=[completion])

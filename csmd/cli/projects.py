@@ -15,7 +15,6 @@ from csmd.paths import is_there
 from csmd.text.ages import when
 from csmd.text.display import amount
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 PROJECT = VERBS.add_group("project", "Manage projects: merge, move, isolate.")
 DRY_RUN = verb.flag("--dry-run", help="Show what would be moved and change nothing.")
@@ -24,7 +23,7 @@ ALIAS_LABELS = {"moved": "was", "same place": "was", "named": "also", "worktree"
 
 
 def amounts(value: dict[str, Any], **nouns: str) -> list[str]:
-    """Numbers of a value with their nouns, as `2 memories`."""
+    """Formats numbers of a value with their nouns, as `2 memories`."""
     return [amount(value[name], noun) for name, noun in nouns.items()]
 
 
@@ -53,7 +52,7 @@ def alias(place: str, other: str, remove: bool, yes: bool, as_json: bool) -> Non
 
 @render.raw
 def show_alias(value: dict[str, Any], *, remove: bool) -> Screen:
-    """The project of a directory."""
+    """Shows the project of a directory."""
     state = "is a project of its own again" if remove else f"belongs to {value['project']}"
     yield f"{value['path']} {state}"
 
@@ -79,7 +78,7 @@ def split(whole: str, place: str, dry_run: bool, as_json: bool) -> None:
 
 @render.raw
 def show_moved(value: dict[str, Any], *, direction: str) -> Screen:
-    """The numbers of rows that were moved, or would be."""
+    """Shows the numbers of rows that were moved, or would be."""
     counts = ", ".join(amounts(value, sessions="session", turns="turn", memories="memory"))
     yield f"{'would be moved' if value['dry_run'] else 'moved'} {direction}: {counts}"
     if value["twins"]:

@@ -12,7 +12,6 @@ from csmd.cli.render import Line, Screen, bold, dim, many, pairs
 from csmd.errors import CsmdError
 from csmd.text.ages import ago, when
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 PROVIDER = VERBS.add_group("provider", "Language models that csmd may ask; none unless you add one.")
 #: Provider -> its default address and model.
@@ -20,8 +19,8 @@ DEFAULTS = {
     "assistant": ("", "haiku"), "ollama": ("http://127.0.0.1:11434", ""), "openai": ("https://api.openai.com/v1", ""),
 }  # fmt: skip
 FAILURES = {
-    "dead": "no answer", "slow": "it takes too long", "refused": "it refuses", "limited": "it was asked too often",
-    "babble": "its answer is unreadable",
+    "dead": "no answer", "slow": "timeout", "refused": "refused", "limited": "rate limit",
+    "babble": "unreadable answer",
 }  # fmt: skip
 NAME = verb.argument("name", "NAME", type=click.Choice([*DEFAULTS]))
 
@@ -52,7 +51,7 @@ def add(name: str, model: str, url: str, program: str, key_env: str, keyring: bo
 
 
 def show_added(value: dict[str, Any]) -> Screen:
-    """The provider that was added, and the next commands."""
+    """Shows the provider that was added, and the next commands."""
     model = value["model"] or "no model to ask: for embeddings only"
     test = "`csmd provider test` asks it for one word" if value["model"] else ""
     undo = "Undo: csmd provider remove (docs/curator.md)"
@@ -78,12 +77,12 @@ def describe_failure(row: dict[str, Any]) -> str:
     """Describes since when a provider fails, why, and when it is asked again; "" if it works."""
     if not row["failure"]:
         return ""
-    again = f"; asked again after {when(row['paused_until'])[11:]}" if row["paused_until"] else ""
-    return f"since {when(row['failing_since'])}: {FAILURES.get(row['failure'], row['failure'])}{again}"
+    retry = f"; asked again after {when(row['paused_until'])[11:]}" if row["paused_until"] else ""
+    return f"since {when(row['failing_since'])}: {FAILURES.get(row['failure'], row['failure'])}{retry}"
 
 
 def status_rows(value: dict[str, Any], now: str) -> list[tuple[str, str, str]]:
-    """The lines of `csmd status`: (label, text, style)."""
+    """Returns the lines of `csmd status`: (label, text, style)."""
     last = f"answered {ago(value['answered_at'], now)}" if value["answered_at"] else "not asked yet"
     spent = f"{value['tokens']:,} of {value['cap']:,} tokens today"
     rows = [("curator", f"{value['name']} {value['model']}, {last}; {spent}", "")]
@@ -99,7 +98,7 @@ def test(name: str, as_json: bool) -> None:
 
 
 def show_tested(value: dict[str, Any]) -> Screen:
-    """The time and the tokens of the answer."""
+    """Shows the time and the tokens of the answer."""
     note = " (estimated)" if value["is_estimated"] else ""
     cost = f"{many(value['tokens_in'], 'token')} in, {value['tokens_out']:,} out{note}"
     return [f"{value['provider']} {value['model']} answered in {value['took_s']} s: {cost}"]
@@ -123,9 +122,8 @@ def show_ledger(value: dict[str, Any]) -> Screen:
     heads, sides = "project|day|for|model|calls|tokens in|out", "<<<<>>>"
     if value["has_price"]:
         heads, sides = f"{heads}|price", f"{sides}>"
-    yield from render.table(
-        heads, sides, [_cells(row, with_price=value["has_price"]) for row in value["rows"]], least=8
-    )
+    rows = [_format_cells(row, with_price=value["has_price"]) for row in value["rows"]]
+    yield from render.table(heads, sides, rows, least=8)
     total = sum(row["tokens_in"] + row["tokens_out"] for row in value["rows"])
     price = f", {sum(row['price'] for row in value['rows']):.2f}" if value["has_price"] else ""
     today = f"today {value['today']:,} of {value['cap']:,}"
@@ -137,7 +135,7 @@ def show_ledger(value: dict[str, Any]) -> Screen:
         yield dim(f"the tokens of {many(estimated, 'call')} are estimates")
 
 
-def _cells(row: dict[str, Any], *, with_price: bool) -> list[str]:
+def _format_cells(row: dict[str, Any], *, with_price: bool) -> list[str]:
     cells = [
         row["project"] or "-", row["day"], row["purpose"], render.shorten(row["model"] or row["provider"], 18),
         f"{row['calls']:,}", f"{row['tokens_in']:,}", f"{row['tokens_out']:,}",

@@ -30,6 +30,8 @@ DEFAULT_WIDTH = 80
 LABEL_WIDTH = 9
 #: Fewest columns to which a text is wrapped.
 MIN_WIDTH = 20
+#: Characters shown of a turn next to the one in question.
+NEIGHBOUR_CHARS = 150
 #: Columns for the name of a project next to a progress bar.
 PROGRESS_PROJECT_WIDTH = 30
 
@@ -56,7 +58,7 @@ def describe_week(week: dict[str, int]) -> str:
 
 
 def today() -> str:
-    """The local date, as YYYY-MM-DD."""
+    """Returns the local date, as YYYY-MM-DD."""
     return datetime.now().astimezone().date().isoformat()
 
 
@@ -70,7 +72,7 @@ def size(number: float) -> str:
 
 
 def tilde(path: str, home: str) -> str:
-    """A path with `~` for the user's home."""
+    """Returns a path with `~` for the user's home."""
     is_inside = bool(home) and (path == home or path.startswith(f"{home.rstrip('/')}/"))
     return f"~{path[len(home.rstrip('/')) :]}" if is_inside else path
 
@@ -87,7 +89,7 @@ def plain(text: str, *, keep_glue: bool = False) -> str:
 
 
 def cells(text: str) -> int:
-    """The number of terminal columns that a text takes."""
+    """Returns the number of terminal columns that a text takes."""
     from rich.cells import cell_len
 
     return cell_len(text)
@@ -117,7 +119,7 @@ def shorten(text: str, width: int, *, end: bool = False) -> str:
 
 
 def last_part(path: str) -> str:
-    """The last part of a path, also of a Windows path; "" for an empty one."""
+    """Returns the last part of a path, also of a Windows path; "" for an empty one."""
     return re.split(r"[/\\]", path.rstrip("/\\"))[-1]
 
 
@@ -132,9 +134,9 @@ def wrap(text: str, width: int) -> list[str]:
     words = text.lstrip(" ").split(" ")
     words[0] = " " * (len(text) - len(text.lstrip(" "))) + words[0]
     for word in words:
-        joined = f"{line} {word}" if line else word
-        if cells(joined) <= width:
-            line = joined
+        extended = f"{line} {word}" if line else word
+        if cells(extended) <= width:
+            line = extended
             continue
         if line:
             lines.append(line)
@@ -147,7 +149,7 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def _split_head(text: str, width: int) -> str:
-    """The first characters that fit, at least one; up to the last glued space if there is one."""
+    """Returns the first characters that fit, at least one; up to the last glued space if there is one."""
     length = max(1, _count_fitting(text, width))
     gap = text.rfind(GLUE, 1, length)
     return text[: gap + 1] if gap > 0 else text[:length]
@@ -178,13 +180,13 @@ def describe_item(item: dict[str, Any]) -> str:
 class Line:
     """A text after its head, wrapped at the terminal's width.
 
-    At most `most` lines of it are shown, 0 for all; `gap` puts an empty line before it.
+    At most `max_lines` lines of it are shown, 0 for all; `gap` puts an empty line before it.
     """
 
     text: str
     head: str = ""
     indent: int = 0
-    most: int = 0
+    max_lines: int = 0
     style: str = ""
     head_style: str | None = None
     gap: bool = False
@@ -206,23 +208,23 @@ warning = partial(Line, style="yellow")
 
 
 def pair(name: str, text: str) -> Line:
-    """A line with a label and a text."""
+    """Returns a line with a label and a text."""
     return Line(text, head=f"{name:<{LABEL_WIDTH}}")
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> Screen:
-    """Lines with labels, without those whose text is empty."""
+    """Shows lines with labels, without those whose text is empty."""
     return (pair(name, text) for name, text in rows if text)
 
 
 def block(title: str, lines: Iterable[Line | str], *, style: str = "dim") -> Screen:
-    """An empty line, a title and lines; nothing if there are no lines."""
+    """Shows an empty line, a title and lines; nothing if there are no lines."""
     rows = list(lines)
     return [Line(title, style=style, gap=True), *rows] if rows else []
 
 
 def done(text: str, *notes: str) -> Screen:
-    """The effect of a command, then notes; empty notes are left out."""
+    """Shows the effect of a command, then notes; empty notes are left out."""
     return [text, *map(dim, filter(None, notes))]
 
 
@@ -245,14 +247,14 @@ def if_empty(key: str, sentence: str) -> Callable[[Callable[_P, Screen]], Callab
     return decorate
 
 
-def first(rows: Sequence[Any], most: int) -> tuple[Sequence[Any], list[Line]]:
-    """The first `most` rows, and a line with the number of the others."""
-    rest = len(rows) - most
-    return rows[:most], [dim(f"... and {rest} more (--json)", indent=2)] if rest > 0 else []
+def take_first(rows: Sequence[Any], limit: int) -> tuple[Sequence[Any], list[Line]]:
+    """Returns the first `most` rows, and a line with the number of the others."""
+    rest = len(rows) - limit
+    return rows[:limit], [dim(f"... and {rest} more (--json)", indent=2)] if rest > 0 else []
 
 
 def degraded(reasons: Iterable[str]) -> Screen:
-    """The parts that do not work, and why."""
+    """Shows the parts that do not work, and why."""
     return (warning(reason, head="degraded: ") for reason in reasons)
 
 
@@ -267,12 +269,12 @@ def raw(screen: Callable[_P, Screen]) -> Callable[_P, Screen]:
 
 
 def template(text: str) -> Callable[[dict[str, Any]], Screen]:
-    """A screen of one unwrapped line: a format string filled with the answer's fields."""
+    """Returns a screen of one unwrapped line: a format string filled with the answer's fields."""
     return lambda answer: [RawLine(text.format_map(answer))]
 
 
 def table(heads: str, sides: str, rows: Sequence[Sequence[str]], *, least: int = 0) -> Screen:
-    """A table with two spaces between columns; cells of the first column are shortened at their beginning.
+    """Shows a table with two spaces between columns; cells of the first column are shortened at their beginning.
 
     `heads` are separated by |. `sides` aligns each column left (<) or right (>); `least` is the minimum width of the
     first one.
@@ -300,12 +302,11 @@ def lay_out(screen: Iterable[Line | str], columns: int) -> Iterator[Parts]:
             yield ()
         head = " " * row.indent + display.remove_unseen(row.head)
         room = max(columns - cells(head), MIN_WIDTH)
-        texts = [
-            part for text in display.remove_unseen(row.text).splitlines() for part in wrap(text.expandtabs(), room)
-        ]
+        lines = display.remove_unseen(row.text).splitlines()
+        texts = [part for text in lines for part in wrap(text.expandtabs(), room)]
         parts = [part for part in texts if part]
-        if row.most and len(parts) > row.most:
-            parts = [*parts[: row.most - 1], "…"]
+        if row.max_lines and len(parts) > row.max_lines:
+            parts = [*parts[: row.max_lines - 1], "…"]
         for part in parts:
             if row.head_style is None:
                 yield ((head + part, row.style),)
@@ -315,12 +316,12 @@ def lay_out(screen: Iterable[Line | str], columns: int) -> Iterator[Parts]:
 
 
 def plain_text(parts: Parts) -> str:
-    """A line without its styles."""
+    """Returns a line without its styles."""
     return "".join(text for text, _ in parts)
 
 
 def paint(parts: Parts) -> str:
-    """A line with its styles as escape sequences."""
+    """Returns a line with its styles as escape sequences."""
     return "".join(click.style(text, **_style_options(style)) if style else text for text, style in parts)
 
 
@@ -370,7 +371,7 @@ def escape_output(stream: Any) -> None:
 
 
 def width() -> int:
-    """The columns of the terminal, by $COLUMNS or as it reports them; DEFAULT_WIDTH if unknown."""
+    """Returns the columns of the terminal, by $COLUMNS or as it reports them; DEFAULT_WIDTH if unknown."""
     if columns := config.chosen_columns():
         return columns
     for stream in range(3):  # the output may go through a pager
@@ -420,10 +421,10 @@ def progress() -> Iterator[Callable[[dict[str, Any]], None]]:
 
 
 def fetch_command(suggested: str) -> str:
-    """The command that fetches an embedding model, with its size; `suggested` is "" for the usual one."""
+    """Returns the command that fetches an embedding model, with its size; `suggested` is "" for the usual one."""
     return f"`csmd model fetch{suggested and f' {suggested}'}` ({model_size(suggested)}, once)"
 
 
 def model_size(suggested: str) -> str:
-    """The size of a model's download."""
+    """Returns the size of a model's download."""
     return "240 MB" if suggested else "90 MB"

@@ -11,9 +11,9 @@ import click
 from csmd.cli import render, verb
 from csmd.cli.render import Line, Screen, dim, many, percent
 from csmd.cli.review_dialog import (
-    PAST_TENSE,
+    PARTICIPLES,
     ReviewDialog,
-    pair_labels,
+    label_pair,
     send_answer,
     send_import_answer,
     send_undo,
@@ -23,7 +23,6 @@ from csmd.cli.review_dialog import (
 from csmd.errors import CsmdError
 from csmd.text.ages import when
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 ANSWERS = "--keep | --edit TEXT | --drop | --supersede ID"
 
@@ -44,19 +43,19 @@ def review(
     ID is a memory's, a question's or an import's: --keep and --drop then apply to all that waits of the import. An
     import is also named by its program or its path.
     """
-    chosen = [name for name in PAST_TENSE if answers.get(name) not in (None, False)]
-    if len(chosen) + undo > 1:
+    answer_names = [name for name in PARTICIPLES if answers.get(name) not in (None, False)]
+    if len(answer_names) + undo > 1:
         raise click.UsageError("give only one of --keep, --edit, --drop, --supersede, --undo")
-    if chosen and not id:
-        raise click.UsageError(f"--{chosen[0]} needs an ID: csmd review ID --{chosen[0]}")
+    if answer_names and not id:
+        raise click.UsageError(f"--{answer_names[0]} needs an ID: csmd review ID --{answer_names[0]}")
     if undo:
         verb.print_answer(send_undo(id), as_json, show_answer_undone)
-    elif chosen and (waiting := _find_import(id, chosen[0])):
-        question = f"{chosen[0].capitalize()} all {many(waiting['waiting'], 'memory')} from {waiting['source']}?"
+    elif answer_names and (waiting := _find_import(id, answer_names[0])):
+        question = f"{answer_names[0].capitalize()} all {many(waiting['waiting'], 'memory')} from {waiting['source']}?"
         verb.confirm(question, yes=yes)
-        verb.print_answer(send_import_answer(waiting["id"], chosen[0]), as_json, show_answered)
-    elif chosen:
-        answer = send_answer(id, chosen[0], text=answers["edit"] or "", other=answers["supersede"] or "")
+        verb.print_answer(send_import_answer(waiting["id"], answer_names[0]), as_json, show_answered)
+    elif answer_names:
+        answer = send_answer(id, answer_names[0], text=answers["edit"] or "", other=answers["supersede"] or "")
         verb.print_answer(answer, as_json, show_answered)
     else:
         scope = verb.project_params(project, all_projects or bool(id))
@@ -73,37 +72,36 @@ def review(
         render.show(dialog.summarize())
 
 
-def _find_import(typed: str, answer: str) -> dict[str, Any] | None:
-    """The waiting import with this id, program or path; None if the text names no import."""
-    if answer not in ("keep", "drop") or re.fullmatch("[mc][0-9a-f]{6,}", typed):
+def _find_import(word: str, answer: str) -> dict[str, Any] | None:
+    """Returns the waiting import with this id, program or path; None if the text names no import."""
+    if answer not in ("keep", "drop") or re.fullmatch("[mc][0-9a-f]{6,}", word):
         return None
     imports = verb.ask("csm_review_list", project="", asking=verb.resolve_project(None), limit=1)["imports"]
-    matches = [row for row in imports if row["id"].startswith(typed) or typed in (row["source"], row["path"])]
+    matches = [row for row in imports if row["id"].startswith(word) or word in (row["source"], row["path"])]
     if len(matches) > 1:
         hint = f"give the id of one: {', '.join(row['id'] for row in matches)}"
-        raise CsmdError(f"{typed} names {len(matches)} imports", hint=hint)
+        raise CsmdError(f"{word} names {len(matches)} imports", hint=hint)
     return next(iter(matches), None)
 
 
 def show_waiting(value: dict[str, Any]) -> Screen:
-    """The list with the commands that answer it, for an output without a keyboard."""
+    """Shows the list with the commands that answer it, for an output without a keyboard."""
     if not value["items"]:
         others = f" ({many(value['elsewhere'], 'item')} elsewhere: csmd review --all-projects)"
         yield f"Nothing to review in this project{others if value['elsewhere'] else ''}"
         return
     for item in value["items"]:
-        pair_texts = [
-            f"{label}{memory['text']}" for label, memory in zip(pair_labels(item), item["memories"], strict=False)
-        ]
+        labelled = zip(label_pair(item), item["memories"], strict=False)
+        pair_texts = [f"{label}{memory['text']}" for label, memory in labelled]
         for number, text in enumerate(pair_texts or [item["text"]]):
-            yield Line(text, head=" " * 13 if number else f"{item['id']}  ", most=4)
+            yield Line(text, head=" " * 13 if number else f"{item['id']}  ", max_lines=4)
         yield dim(f"{item['title']}, {percent(item['confidence'])}: {item['reason']}", indent=13)
     for row in value.get("imports", ()):
         memories = f"{many(row['waiting'], 'memory')} from {row['source']} of {when(row['at'])[:10]}"
         yield Line(memories, head=f"{row['id']}  ", gap=row is value["imports"][0])
         yield dim(f"all at once: csmd review {row['id']} --keep | --drop", indent=13)
-    left = value["total"] - len(value["items"])
-    rest = f"; ... and {left:,} more (--limit {value['total']})" if left > 0 else ""
+    remaining = value["total"] - len(value["items"])
+    rest = f"; ... and {remaining:,} more (--limit {value['total']})" if remaining > 0 else ""
     yield Line(f"{many(value['total'], 'item')} to review{rest}", gap=True)
     yield dim(f"In a terminal `csmd review` asks about each with one key, or: csmd review ID {ANSWERS}")
 

@@ -9,36 +9,36 @@ import click
 
 from csmd.cli import render, verb
 from csmd.cli.render import Line, Screen, bold, dim, many, pair, percent, warning
-from csmd.cli.show import evidence_for, memories_about
+from csmd.cli.show import show_evidence, show_related_memories
 from csmd.errors import CsmdError, DaemonUnreachable
 from csmd.text.ages import when
 from csmd.vocabulary import REVIEW_ALL, REVIEW_KEYS, REVIEW_LATER, REVIEW_QUIT, REVIEW_UNDO
 
-#: Key -> answer; `k` keeps, too.
+#: Key -> answer; `k` is an alias.
 KEYS = {"k": "keep", **{key: answer for answer, (key, _) in REVIEW_KEYS.items()}}
-#: Answer, or other change of a person, in the past tense.
-PAST_TENSE = {
+#: Answer, or other change of a person -> its participle.
+PARTICIPLES = {
     "keep": "kept", "edit": "reworded", "drop": "dropped", "supersede": "superseded", "pin": "pinned",
     "unpin": "unpinned", "done": "done", "remember": "remembered", "goal": "set",
 }  # fmt: skip
-#: Sources of an item that are shown with the question.
+#: Most sources shown with a question.
 MAX_SOURCES = 3
 
 
-def send_answer(ident: str, answer: str, **options: Any) -> Any:
+def send_answer(item_id: str, answer: str, **options: Any) -> Any:
     """Sends an answer; `options` are its text, the other memory, and the version that was shown."""
     params = {"text": "", "other": "", "version": 0, **options}
-    return verb.ask_here("csm_review_answer", id=ident, verb=answer, **params)
+    return verb.ask_here("csm_review_answer", id=item_id, verb=answer, **params)
 
 
-def send_import_answer(ident: str, answer: str) -> Any:
-    """Keeps or drops all memories of an import that wait."""
-    return verb.ask_here("csm_review_import", id=ident, verb=answer, project="")
+def send_import_answer(import_id: str, answer: str) -> Any:
+    """Keeps or drops all pending memories of an import."""
+    return verb.ask_here("csm_review_import", id=import_id, verb=answer, project="")
 
 
-def send_undo(ident: str) -> Any:
+def send_undo(answer_id: str) -> Any:
     """Undoes an answer; "" means the last one."""
-    return verb.ask_here("csm_review_undo", id=ident)
+    return verb.ask_here("csm_review_undo", id=answer_id)
 
 
 class Answer(NamedTuple):
@@ -60,31 +60,32 @@ class ReviewDialog:
     keys: verb.Keys
     index: int = 0
     imports: dict[str, dict[str, Any]]
-    #: The answers that were not undone, latest last.
     answers: list[Answer] = field(default_factory=list)
+    """The answers that were not undone, latest last."""
 
     def run(self) -> None:
         """Asks about each item until the last one or `q`."""
         while self.index < len(self.items):
             item = self.items[self.index]
-            waiting = self.imports.get(item.get("import", ""))
+            pending_import = self.imports.get(item.get("import", ""))
             number = 1 + self.index + sum(answer.amount for answer in self.answers if answer.removed)
-            render.show(show_item(item, number=number, total=self.total, undo=bool(self.answers), waiting=waiting))
+            can_undo = bool(self.answers)
+            render.show(show_item(item, number=number, total=self.total, undo=can_undo, waiting=pending_import))
             while not self._handle_key(item, self.keys.read()):
                 pass
 
     def summarize(self) -> Screen:
-        """The numbers of answers by kind, and of items that are left."""
+        """Shows the numbers of answers by kind, and of items that are left."""
         verbs = [answer.verb for answer in self.answers for _ in range(answer.amount)]
-        counts = [f"{verbs.count(name)} {PAST_TENSE[name]}" for name in REVIEW_KEYS if name in verbs]
-        left = self.total - len(verbs)
+        counts = [f"{verbs.count(name)} {PARTICIPLES[name]}" for name in REVIEW_KEYS if name in verbs]
+        remaining = self.total - len(verbs)
         yield ""
-        yield f"{', '.join(counts) or 'nothing was changed'}; {f'{left:,} left' if left > 0 else 'nothing is left'}"
+        yield f"{', '.join(counts) or 'no change'}; {f'{remaining:,} left' if remaining > 0 else 'none left'}"
         if counts:
             yield dim("Undo the last: csmd undo")
 
     def _handle_key(self, item: dict[str, Any], key: str) -> bool:
-        """Acts on a key; False for an unknown key or an abandoned answer."""
+        """Handles a key; returns False if the item must be asked again."""
         key = key.lower()
         try:
             if key in (REVIEW_QUIT.key, verb.END_OF_INPUT):
@@ -109,40 +110,43 @@ class ReviewDialog:
     def _answer(self, item: dict[str, Any], answer: str) -> bool:
         """Sends an answer, after asking for its text or the other memory; False if the person types nothing."""
         options = {}
-        if answer == "edit" or (answer == "supersede" and not _is_pair(item)):
+        if answer == "edit":
             with self.keys.line_mode():
-                typed = verb.edit_text(_wording(item)) if answer == "edit" else _ask_for_other(item)
-            if typed in ("", _wording(item)):
-                render.show([dim("nothing was changed")])
-                return False
-            options = {"text" if answer == "edit" else "other": typed}
+                options["text"] = verb.edit_text(_find_wording(item))
+        elif answer == "supersede" and not _is_pair(item):
+            with self.keys.line_mode():
+                options["other"] = _ask_for_other(item)
+        if "" in options.values() or options.get("text") == _find_wording(item):
+            render.show([dim("No change.")])
+            return False
         value = send_answer(item["id"], answer, version=item["version"], **options)
         render.show(show_answered(value, brief=True))
         self.answers.append(Answer(self.index, value["answer"], answer))
         self.index += 1
         return True
 
-    def _answer_import(self, waiting: dict[str, Any]) -> bool:
-        """Keeps or drops all memories of an import that wait, by a second key; any other key does neither."""
+    def _answer_import(self, pending_import: dict[str, Any]) -> bool:
+        """Keeps or drops all pending memories of an import, by a second key; any other key cancels."""
         keep, drop = REVIEW_KEYS["keep"].key, REVIEW_KEYS["drop"].key
-        memories = f"all {many(waiting['waiting'], 'memory')} from {waiting['source']}"
-        render.show([f"  {memories}: {keep} keep   {drop} drop   any other key: neither"])
+        label = f"all {many(pending_import['waiting'], 'memory')} from {pending_import['source']}"
+        render.show([f"  {label}: {keep} keep   {drop} drop   any other key: cancel"])
         answer = {keep: "keep", drop: "drop"}.get(self.keys.read().lower())
         if answer is None:
-            render.show([dim("nothing was changed")])
+            render.show([dim("No change.")])
             return False
-        value = send_import_answer(waiting["id"], answer)
+        value = send_import_answer(pending_import["id"], answer)
         render.show(show_answered(value, brief=True))
-        removed = [item for item in self.items[self.index :] if item.get("import") == waiting["id"]]
-        self.items[self.index :] = [item for item in self.items[self.index :] if item.get("import") != waiting["id"]]
-        self.answers.append(Answer(self.index, value["answer"], answer, waiting["waiting"], tuple(removed)))
+        remaining = self.items[self.index :]
+        removed = [item for item in remaining if item.get("import") == pending_import["id"]]
+        self.items[self.index :] = [item for item in remaining if item not in removed]
+        self.answers.append(Answer(self.index, value["answer"], answer, pending_import["waiting"], tuple(removed)))
         return True
 
     def _undo(self) -> None:
-        undone = send_undo(self.answers[-1].id)
+        answer = send_undo(self.answers[-1].id)
         last = self.answers.pop()
         self.index = last.position
-        render.show(show_answer_undone(undone))
+        render.show(show_answer_undone(answer))
         if last.removed:
             self.items[self.index : self.index] = last.removed
             return
@@ -152,8 +156,8 @@ class ReviewDialog:
         self.items[self.index] = next(iter(items), self.items[self.index])
 
 
-def _wording(item: dict[str, Any]) -> str:
-    """The text to reword: that of the item's memory if it has one."""
+def _find_wording(item: dict[str, Any]) -> str:
+    """Returns the text to reword: that of the item's memory if it has one."""
     memories = item["memories"] if item["about"] in ("memory", "pair", "change") else []
     return str(memories[0]["text"] if memories else item["text"])
 
@@ -167,57 +171,57 @@ def _is_pair(item: dict[str, Any]) -> bool:
 PAIR_LABELS = {"pair": ("1. ", "2. "), "change": ("older: ", "newer: ")}
 
 
-def pair_labels(item: dict[str, Any]) -> tuple[str, ...]:
-    """Labels of the two memories of an item; () if it is not about two, or one is gone."""
+def label_pair(item: dict[str, Any]) -> tuple[str, ...]:
+    """Returns labels of the two memories of an item; () if it is not about two, or one is gone."""
     return PAIR_LABELS.get(item["about"], ()) if len(item["memories"]) == 2 else ()
 
 
 def _ask_for_other(item: dict[str, Any]) -> str:
     """Asks for the replacing memory, by its number in the list or by an id; "" if none was typed."""
-    render.show(
-        Line(f"{memory['text']} ({memory['id']}, {when(memory['at'])[:10]})", head=f"  {number}. ", most=3)
-        for number, memory in enumerate(item["near"], 1)
-    )
-    typed = str(click.prompt("  replace it by which? number or id", default="", show_default=False)).strip()
-    if typed.isdigit() and 1 <= int(typed) <= len(item["near"]):
-        return str(item["near"][int(typed) - 1]["id"])
-    return typed
+    for number, memory in enumerate(item["near"], 1):
+        text = f"{memory['text']} ({memory['id']}, {when(memory['at'])[:10]})"
+        render.show([Line(text, head=f"  {number}. ", max_lines=3)])
+    word = str(click.prompt("  Replaced by (number or id)", default="", show_default=False)).strip()
+    if word.isdigit() and 1 <= int(word) <= len(item["near"]):
+        return str(item["near"][int(word) - 1]["id"])
+    return word
 
 
 def show_item(
     value: dict[str, Any], *, number: int, total: int, undo: bool, waiting: dict[str, Any] | None = None
 ) -> Screen:
-    """One item as a question; `waiting` is its import if more memories of it wait."""
+    """Shows one item as a question; `waiting` is its import if more memories of it wait."""
     columns, sure = render.width(), f"{percent(value['confidence'])} sure"
     yield dim(f"{number} of {total} ".ljust(columns, "-"), gap=True)
     yield dim(f"{value['title']}: {value['gate']} {value['category']}, {sure}, {value['id']}")
-    labels = pair_labels(value)
+    labels = label_pair(value)
     if not labels:
-        yield bold(value["text"], most=12)
+        yield bold(value["text"], max_lines=12)
     yield pair("why", value["reason"])
-    yield pair("holds", value["project"] or "everywhere, if you keep it")
-    yield from memories_about(value["memories"], besides=value["text"], names=labels)
-    yield from evidence_for(value["evidence"], most=MAX_SOURCES)
+    yield pair("scope", value["project"] or "everywhere, if kept")
+    yield from show_related_memories(value["memories"], except_text=value["text"], names=labels)
+    yield from show_evidence(value["evidence"], limit=MAX_SOURCES)
     yield ""
     for name, effect in value["does"].items():
         yield f"  {REVIEW_KEYS[name].key}  {REVIEW_KEYS[name].name:<10} {effect}"[:columns]
     if waiting:
         effect = f"keep or drop all {waiting['waiting']:,} from {waiting['source']} at once"
         yield f"  {REVIEW_ALL.key}  {REVIEW_ALL.name:<10} {effect}"[:columns]
-    yield dim("   ".join(" ".join(row) for row in (REVIEW_LATER, *[REVIEW_UNDO] * undo, REVIEW_QUIT)), indent=2)
+    keys = (REVIEW_LATER, REVIEW_UNDO, REVIEW_QUIT) if undo else (REVIEW_LATER, REVIEW_QUIT)
+    yield dim("   ".join(map(" ".join, keys)), indent=2)
 
 
 def show_answered(value: dict[str, Any], *, brief: bool = False) -> Screen:
-    """The effect of an answer."""
+    """Shows the effect of an answer."""
     preposition = "by" if value["verb"] == "supersede" else "as"
     memory = f" {preposition} {value['made']}" if value["made"] and value["made"] != value["id"] else ""
-    change = f"{PAST_TENSE[value['verb']]}: {value['id']}{memory}"
+    change = f"{PARTICIPLES[value['verb']]}: {value['id']}{memory}"
     if brief:
         return [Line(change, style="green")]
     return render.done(f"{change}: {value['text']}", "Undo: csmd undo")
 
 
 def show_answer_undone(value: dict[str, Any]) -> Screen:
-    """The answer that was undone."""
+    """Shows the answer that was undone."""
     text = f": {value['text']}" if value["text"] else ""
-    yield Line(f"Undone: {value['id']} is no longer {PAST_TENSE[value['verb']]}{text}", most=4)
+    yield Line(f"Undone: {value['id']} is no longer {PARTICIPLES[value['verb']]}{text}", max_lines=4)

@@ -15,13 +15,12 @@ from csmd.text import display
 from csmd.text.display import squeeze
 from csmd.vocabulary import CATEGORIES, GATE_PRIORITY, MemoryType
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
-#: Most characters and lines shown of the passage that matched.
+#: Most characters shown of the passage that matched.
 MATCH_CHARS = 300
+#: Most lines of it.
 MATCH_LINES = 5
-#: Most characters and lines shown of each neighbouring turn.
-NEIGHBOUR_CHARS = 150
+#: Most lines shown of each neighbouring turn.
 NEIGHBOUR_LINES = 2
 #: The beginning of a neighbouring turn in a hit's text (csmd.recall.results).
 _NEIGHBOUR_HEAD = re.compile(r"\n\[(before|after)\] ")
@@ -39,41 +38,42 @@ _NEIGHBOUR_HEAD = re.compile(r"\n\[(before|after)\] ")
 )  # fmt: skip
 def search(words: tuple[str, ...], project: str | None, all_projects: bool, as_json: bool, **options: Any) -> None:
     """Search memories and past conversations. Several words need no quotes."""
-    query, begun = " ".join(words), time.monotonic()
+    query, started_at = " ".join(words), time.monotonic()
     if options.pop("team"):
-        from csmd.cli import team  # most homes have no team
+        from csmd.cli import team  # imported late: most homes have no team
 
         answer = verb.run_job("csm_team_search", query=query, limit=options["limit"], asking=verb.resolve_project(None))
         verb.print_answer(answer, as_json, team.show_team_hits)
         return
     params = {name: "" if value is None else value for name, value in options.items()}
     answer = verb.ask("csm_memory_search", query=query, **verb.project_params(project, all_projects), **params)
-    value = {"query": query, "took_ms": round((time.monotonic() - begun) * 1000, 1), **answer}
+    value = {"query": query, "took_ms": round((time.monotonic() - started_at) * 1000, 1), **answer}
     verb.print_answer(value, as_json, show_hits, explain=options["explain"], everywhere=all_projects)
 
 
 def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Screen:
     """Search results: the text of each hit, with its speaker, day and session."""
-    from csmd.text import prose, search_terms  # a third of what `csmd brief` and `recall` would load
+    from csmd.text import prose, search_terms  # imported late: slow, and not needed by other commands
 
     if not value["hits"]:
-        elsewhere = "" if everywhere else " in this project; --all-projects looks everywhere"
+        elsewhere = "" if everywhere else " in this project; --all-projects searches all projects"
         yield f"nothing found for {value['query']!r}{elsewhere}"
     elif not value["close"]:
         yield "no close match; the nearest:"
     terms = search_terms.question_terms(value["query"])
-    numbers = {hit["id"]: f"number {number}" for number, hit in enumerate(value["hits"], 1)}
+    numbers = {hit["id"]: f"(hit {number})" for number, hit in enumerate(value["hits"], 1)}
     for number, hit in enumerate(value["hits"], 1):
         session = hit["kind"] == "turn" and f"session {display.shorten_session_id(hit['session_id'])}"
         kind, speaker = "memory" if hit.get("states") else hit["kind"], hit.get("author") or hit["authority"]
-        origin = (kind, hit["gate"], speaker, hit["at"][:10], _short_id(hit), session)
-        details = join(*origin, f"{hit['score']:.2f}", _describe_outdated(hit, numbers), by="  ")
+        origin = (kind, hit["gate"], speaker, hit["at"][:10], _shorten_id(hit), session)
+        score = "" if explain else f"{hit['score']:.2f}"
+        details = join(*origin, score, _describe_outdated(hit, numbers), by="  ")
         yield bold(details, head=f"{number:>2}  ")
         match, *neighbours = _NEIGHBOUR_HEAD.split(hit["text"])
-        yield Line(prose.excerpt(match, terms, limit=MATCH_CHARS), indent=2, head="> ", most=MATCH_LINES)
+        yield Line(prose.excerpt(match, terms, limit=MATCH_CHARS), indent=2, head="> ", max_lines=MATCH_LINES)
         for position, text in zip(neighbours[::2], neighbours[1::2], strict=True):
-            passage = squeeze(prose.excerpt(text, terms, limit=NEIGHBOUR_CHARS))
-            yield dim(f"{position}, {passage}", indent=4, most=NEIGHBOUR_LINES)
+            passage = squeeze(prose.excerpt(text, terms, limit=render.NEIGHBOUR_CHARS))
+            yield dim(f"{position}, {passage}", indent=4, max_lines=NEIGHBOUR_LINES)
         if explain:
             yield dim(explain_score(hit["factors"], hit["score"]), indent=4)
     yield from render.degraded(value["degraded"])
@@ -81,21 +81,22 @@ def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Scre
 
 
 def _describe_outdated(hit: dict[str, Any], numbers: Mapping[str, str]) -> str:
-    """The reason why a hit may be out of date, "" if there is none; `numbers` maps ids of hits to their numbers."""
+    """Returns the reason why a hit may be out of date, "" if there is none; `numbers` maps ids of hits to their
+    numbers."""
     if hit["superseded_by"]:
-        number = numbers.get(hit["superseded_by"])
-        since = join(hit["superseded_at"] and f"of {hit['superseded_at'][:10]}", number and f"{number} here", by=", ")
-        return join(f"superseded by {hit['superseded_by']}", since, by=" ")
+        date = hit["superseded_at"] and f"on {hit['superseded_at'][:10]}"
+        return join(f"superseded by {hit['superseded_by']}", date, numbers.get(hit["superseded_by"]), by=" ")
     return "refuted" if hit["refuted"] else "its code was edited since" if hit["edited"] else ""
 
 
-def _short_id(hit: dict[str, Any]) -> str:
-    """The beginning of the id of a hit, or of its memory; a hook's id is kept whole, as it begins with the time."""
-    ident = str(hit.get("states") or hit["id"])
-    return ident if ident.startswith("hook:") else ident[: 8 if hit["kind"] == "session" else 11]
+def _shorten_id(hit: dict[str, Any]) -> str:
+    """Returns the beginning of the id of a hit, or of its memory; a hook's id is kept whole, as it begins with the
+    time."""
+    hit_id = str(hit.get("states") or hit["id"])
+    return hit_id if hit_id.startswith("hook:") else hit_id[: 8 if hit["kind"] == "session" else 11]
 
 
 def explain_score(factors: Mapping[str, float], score: float) -> str:
-    """A score and the features that are not 0."""
+    """Returns a score and the features that are not 0."""
     features = ", ".join(f"{name} {value:.2f}" for name, value in factors.items() if value)
     return f"{score:.2f} from {features}" if features else f"{score:.2f}"

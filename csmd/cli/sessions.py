@@ -17,7 +17,6 @@ from csmd.text import display
 from csmd.text.ages import when
 from csmd.text.display import amount, cut, squeeze
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 
 #: Kind of a turn -> its name on screens.
@@ -42,16 +41,16 @@ def show_sessions(value: dict[str, Any], *, all_projects: bool) -> Screen:
     """List the sessions of this project, the latest first."""
     names = [shorten(last_part(row["project"]), MAX_PROJECT_COLUMNS, end=True) for row in value["sessions"]]
     project_width = max(len("project"), *map(len, names)) + 2 if all_projects else 0
-    idents = [display.shorten_session_id(row["id"]) for row in value["sessions"]]
-    ident_width = max(len("session"), *map(len, idents))
-    title_width = max(render.width() - NUMBER_COLUMNS - ident_width - project_width, 8)
+    session_ids = [display.shorten_session_id(row["id"]) for row in value["sessions"]]
+    id_width = max(len("session"), *map(len, session_ids))
+    title_width = max(render.width() - NUMBER_COLUMNS - id_width - project_width, 8)
     rows = [
-        [ident, when(row["last_at"]), str(row["turns"]), row["transcript"], *[name] * all_projects,
+        [session_id, when(row["last_at"]), str(row["turns"]), row["transcript"], *[name] * all_projects,
          cut(row["about"] or "no title", title_width)]
-        for ident, row, name in zip(idents, value["sessions"], names, strict=True)
+        for session_id, row, name in zip(session_ids, value["sessions"], names, strict=True)
     ]  # fmt: skip
     heads = f"session|last turn|turns|transcript|{'project|' * all_projects}about"
-    return render.table(heads, "<<><<" + "<" * all_projects, rows, least=ident_width)
+    return render.table(heads, "<<><<" + "<" * all_projects, rows, least=id_width)
 
 
 @VERBS.action(
@@ -68,7 +67,7 @@ def today(**options: Any) -> None:
 
 
 def show_today(value: dict[str, Any]) -> Screen:
-    """A day: its heading, projects and entries."""
+    """Shows a day: its heading, projects and entries."""
     if not value["projects"]:
         yield f"No changes on {value['date']}."
         return
@@ -84,7 +83,7 @@ def show_today(value: dict[str, Any]) -> Screen:
 @SESSION.tool("show", "csm_session_show", verb.ID)
 def show_session(value: dict[str, Any]) -> Screen:
     """Show the facts about a session. The beginning of its ID suffices."""
-    kinds = ", ".join(f"{count} {ROLES[kind]}" for kind, count in value["kinds"].items())
+    counts = ", ".join(f"{count} {ROLES[kind]}" for kind, count in value["kinds"].items())
     memories, tokens = (sum(row[name] for row in value["injections"]) for name in ("items", "tokens"))
     injections = amount(len(value["injections"]), "injection")
     receipts = f"{amount(memories, 'memory')} in {injections}, {amount(tokens, 'token')}"
@@ -96,16 +95,17 @@ def show_session(value: dict[str, Any]) -> Screen:
         ("project", value["project"]),
         ("began in", value["cwd"]),
         ("client", own or join(value["host"], value["version"], value["model"], by=" ")),
-        ("turns", f"{value['turns']}: {kinds}" if kinds else "0"),
+        ("turns", f"{value['turns']}: {counts}" if counts else "0"),
         ("file", join(f"transcript: {value['transcript']}", value["path"], by=" ")),
         ("told", f"{receipts}; `csmd why --session {display.shorten_session_id(value['id'])}`" if memories else "nothing"),
         ("tokens", _describe_usage(value["usage"])),
     ])  # fmt: skip
     for agent in value["agents"]:
         yield pair("agent", f"{agent['id'].rpartition('/')[2]}, {amount(agent['turns'], 'turn')}, {agent['model']}")
-    yield from block("digest", _digest(value["digest"]))
+    yield from block("digest", _show_digest(value["digest"]))
     for title, head in (("memories", "{id}  "), ("statements", "{gate}, {authority}: ")):
-        yield from block(title, [Line(squeeze(row["text"]), head=head.format_map(row), most=4) for row in value[title]])
+        rows = [Line(squeeze(row["text"]), head=head.format_map(row), max_lines=4) for row in value[title]]
+        yield from block(title, rows)
 
 
 def _describe_usage(usage: dict[str, Any]) -> str:
@@ -121,11 +121,11 @@ def _describe_usage(usage: dict[str, Any]) -> str:
     )
 
 
-def _digest(text: str) -> Screen:
-    """A digest, each part on lines of its own after its name."""
+def _show_digest(text: str) -> Screen:
+    """Shows a digest, each part on lines of its own after its name."""
     for line in text.splitlines():
         name, _, content = line.partition(": ")
-        yield Line(line, most=5) if content and len(name) <= MAX_PART_CHARS else dim(line)
+        yield Line(line, max_lines=5) if content and len(name) <= MAX_PART_CHARS else dim(line)
 
 
 #: Reason of a digest -> its words.
@@ -137,7 +137,7 @@ def show_digests(value: dict[str, Any]) -> Screen:
     """Show the digests of a session, and its links to others."""
     for digest in value["digests"]:
         yield dim(f"version {digest['version']}, {DIGEST_REASONS[digest['why']]}, {when(digest['at'])}")
-        yield from _digest(digest["text"])
+        yield from _show_digest(digest["text"])
         yield ""
     if not value["digests"]:
         yield "no digest yet: a session gets one at its end, or at a pause"
@@ -155,15 +155,15 @@ def show_conversation(value: dict[str, Any]) -> Screen:
     columns = render.width()
     day = ""
     for turn in value["conversation"]:
-        role, at = ROLES[turn["kind"]], when(turn["at"])
-        if at[:10] != day:
-            day = at[:10]
+        role, time = ROLES[turn["kind"]], when(turn["at"])
+        if time[:10] != day:
+            day = time[:10]
             yield dim(day, gap=True)
         if turn["kind"] in FOLDED_KINDS:
-            head, line = f"{at[11:]}  {role:<9} ", squeeze(join(turn["tool"], turn["text"], by=" "))
+            head, line = f"{time[11:]}  {role:<9} ", squeeze(join(turn["tool"], turn["text"], by=" "))
             yield dim(cut(line, max(columns - len(head), render.MIN_WIDTH)), head=head)
         else:
-            yield bold(f"{at[11:]}  {role}{', rewound' * turn['rewound']}", gap=True)
+            yield bold(f"{time[11:]}  {role}{', rewound' * turn['rewound']}", gap=True)
             yield Line(turn["text"], indent=2)
     if not value["conversation"]:
         yield "the conversation is empty"
@@ -195,7 +195,7 @@ def export(to: str, as_json: bool, **options: Any) -> None:
 
 @render.raw
 def show_exported(value: dict[str, Any], *, is_file: bool) -> Screen:
-    """The command that resumes an exported session."""
+    """Shows the command that resumes an exported session."""
     if is_file:
         yield f"written to {value['path']}"
     if value["left_out"]:
@@ -228,10 +228,10 @@ def show_self(value: dict[str, Any]) -> Screen:
     yield from (f"{work['name']:<{longest}}  {_describe_success(work)}" for work in value["capabilities"])
     for what, heading in (("model", "models"), ("version", "clients")):
         rows = [row for row in value["continuity"] if row["what"] == what]
-        lines: list[Line | str] = [
-            f"{row['since'][:10]} to {row['until'][:10]}  {row['name']}, {amount(row['sessions'], 'session')}"
-            for row in rows[-MAX_SPANS:]
-        ]
+        lines: list[Line | str] = []
+        for row in rows[-MAX_SPANS:]:
+            span = f"{row['since'][:10]} to {row['until'][:10]}"
+            lines.append(f"{span}  {row['name']}, {amount(row['sessions'], 'session')}")
         lines += [dim(f"and {len(rows) - MAX_SPANS} earlier (--json)")] if len(rows) > MAX_SPANS else []
         yield from block(heading, lines)
     if links := ", ".join(f"{count} {kind}" for kind, count in value["links"].items()):
@@ -256,12 +256,12 @@ def show_errors(value: dict[str, Any]) -> Screen:
         source = error["command"] and join(error["command"], code)
         title = f"{source or 'pasted'}: {times}, last on {error['last_at'][:10]} ({error['id']})"
         yield bold(title, gap=number > 0)
-        yield Line(error["message"], indent=2, most=3)
+        yield Line(error["message"], indent=2, max_lines=3)
         if error["fixed_at"]:
             files = error["fixed_files"]
             others = f" and {amount(len(files) - 3, 'other file')}" if len(files) > 3 else ""
             reason = f": {squeeze(error['fixed_by'])}" if error["fixed_by"] else ""
             fix = f"an edit of {', '.join(files[:3])}{others} on {error['fixed_at'][:10]}{reason}"
-            yield dim(fix, head="  last fixed by ", most=3)
+            yield dim(fix, head="  last fixed by ", max_lines=3)
         if error["memory_id"]:
-            yield dim(squeeze(error["memory"]), head=f"  {error['memory_id']}  ", most=4)
+            yield dim(squeeze(error["memory"]), head=f"  {error['memory_id']}  ", max_lines=4)

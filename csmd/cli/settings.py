@@ -21,11 +21,10 @@ from csmd.errors import ConfigError, CsmdError
 from csmd.installer import foreign_files, service
 from csmd.paths import is_there, model_folder
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 CONFIG = VERBS.add_group("config", "Explain and change the settings of config.yaml.")
 KEY = verb.argument("key")
-HEAD = """\
+TEMPLATE_HEADER = """\
 # All settings with their defaults. Remove the # before those that you change.
 # The daemon reads this when it starts: csmd restart
 """
@@ -34,7 +33,7 @@ ENDPOINT = re.compile(r"(ollama|openai)/(.+)")
 
 
 def describe_settings() -> dict[str, str]:
-    """Key -> its description, from the docstrings of the fields of Settings."""
+    """Returns key -> its description, from the docstrings of the fields of Settings."""
     import inspect
 
     docstrings = re.findall(r'^    (\w+): .+?\n    """(.+?)"""$', inspect.getsource(Settings), re.DOTALL | re.MULTILINE)
@@ -44,7 +43,7 @@ def describe_settings() -> dict[str, str]:
 @CONFIG.action("list")
 def list_keys(as_json: bool) -> None:
     """Show every key with its description, its value and its default."""
-    set_keys, meanings, defaults = key_names(_read_text()), describe_settings(), _by_key(Settings())
+    set_keys, meanings, defaults = key_names(_read_text()), describe_settings(), _settings_by_key(Settings())
     rows = [
         {"key": key, "value": value, "default": defaults[key], "set": key in set_keys, "meaning": meanings[key]}
         for key, value in _read_values().items()
@@ -53,7 +52,7 @@ def list_keys(as_json: bool) -> None:
 
 
 def show_keys(value: dict[str, Any]) -> Screen:
-    """Every key with its value, its default and its description."""
+    """Shows every key with its value, its default and its description."""
     for row in value["keys"]:
         is_changed = row["value"] != row["default"]
         yield Line(f"{row['key']}: {_format_yaml(row['value'])}", style="bold" if is_changed else "")
@@ -74,12 +73,12 @@ def get(key: str, as_json: bool) -> None:
 
 @render.raw
 def show_value(row: dict[str, Any]) -> Screen:
-    """The value alone, for scripts; a list with one value on each line."""
+    """Shows the value alone, for scripts; a list with one value on each line."""
     values = row["value"] if isinstance(row["value"], tuple) else (row["value"],)
     yield from (value if isinstance(value, str) else _format_yaml(value) for value in values)
 
 
-def _confirm(key: str, *, yes: bool) -> None:
+def _confirm_sensitive(key: str, *, yes: bool) -> None:
     """Asks before a setting of privacy or of the curator changes."""
     effects = {"privacy": "which decides what csmd leaves out", "curator": "which decides what a language model gets"}
     if effect := effects.get(key.partition(".")[0]):
@@ -90,8 +89,8 @@ def _confirm(key: str, *, yes: bool) -> None:
 def set_(key: str, values: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Set KEY in config.yaml. A key that is a list takes several values."""
     value = _parse_value(key, _find_default(key), values)
-    _check(set_key(_read_text(), key, value), _read_text())  # an invalid value is refused before the question
-    _confirm(key, yes=yes)
+    _check_settings(set_key(_read_text(), key, value), _read_text())  # an invalid value is refused before the question
+    _confirm_sensitive(key, yes=yes)
     if key == "embed.model" and (endpoint := ENDPOINT.fullmatch(value)):
         provider, model = endpoint.groups()
         verb.confirm(f"Send the text and searches of every project, redacted, to {provider}, for vectors?", yes=yes)
@@ -105,21 +104,21 @@ def set_(key: str, values: tuple[str, ...], yes: bool, as_json: bool) -> None:
 @CONFIG.action("unset", KEY, verb.YES)
 def unset(key: str, yes: bool, as_json: bool) -> None:
     """Remove KEY from config.yaml, which restores its default."""
-    _confirm(key, yes=yes)
+    _confirm_sensitive(key, yes=yes)
     _edit_file(lambda text: remove_key(text, key))
-    default = _by_key(Settings()).get(key)
-    change = f"{key} = {_format_yaml(default)}, the default" if default is not None else f"{key} is removed"
+    default = _settings_by_key(Settings()).get(key)
+    change = f"{key} = {_format_yaml(default)}, the default" if default is not None else f"Removed {key}"
     verb.print_answer({"key": key, "value": default}, as_json, show_changed, change=change)
 
 
 @render.raw
 def show_changed(_value: dict[str, Any], *, change: str) -> Screen:
-    """The change, and when it takes effect."""
+    """Shows the change, and when it takes effect."""
     yield change
     if change.startswith("status_line"):
         yield "`csmd install` adds it to the assistant's settings, or removes it"
-    elif service.running_service(default_paths()) is not None:
-        yield "the daemon reads it when it starts: csmd restart"
+    elif service.find_process(default_paths()) is not None:
+        yield "Run `csmd restart` to apply it."
 
 
 @CONFIG.command("edit")
@@ -127,11 +126,11 @@ def edit() -> None:
     """Edit config.yaml in your editor. It is written only if it is valid."""
     before = text = _read_text()
     if not before.strip():
-        text = template()
+        text = format_template()
     while True:
         edited = click.edit(text, extension=".yaml")
         if edited is None or edited == before:
-            click.echo("nothing was changed")
+            click.echo("No change.")
             return
         try:
             _write(edited, before)
@@ -141,7 +140,7 @@ def edit() -> None:
                 raise CsmdError(f"{_path()}: nothing was changed") from None
             text = edited
         else:
-            render.show(show_changed({}, change=f"{_path()} is written"))
+            render.show(show_changed({}, change=f"Wrote {_path()}"))
             return
 
 
@@ -151,10 +150,10 @@ def path(as_json: bool) -> None:
     verb.print_answer({"path": str(_path()), "exists": is_there(_path())}, as_json, render.template("{path}"))
 
 
-def template() -> str:
-    """A config.yaml with every key explained and commented out."""
-    parts, meanings = [HEAD], describe_settings()
-    for key, default in _by_key(Settings()).items():
+def format_template() -> str:
+    """Returns a config.yaml with every key explained and commented out."""
+    parts, meanings = [TEMPLATE_HEADER], describe_settings()
+    for key, default in _settings_by_key(Settings()).items():
         parts += textwrap.wrap(meanings[key], width=98, initial_indent="\n# ", subsequent_indent="# ")
         parts.append(f"#{key}: {_format_yaml(default)}")
     return "\n".join(parts) + "\n"
@@ -169,17 +168,17 @@ def _read_text() -> str:
 
 
 def _read_values() -> dict[str, Any]:
-    """Key -> its value in force."""
-    return _by_key(parse_settings(_read_text(), where=str(_path())))
+    """Returns key -> its value in force."""
+    return _settings_by_key(parse_settings(_read_text(), where=str(_path())))
 
 
-def _by_key(settings: Settings) -> dict[str, Any]:
+def _settings_by_key(settings: Settings) -> dict[str, Any]:
     return {Settings.key(field.name): getattr(settings, field.name) for field in fields(Settings)}
 
 
 def _find_default(key: str) -> Any:
-    """The default of a key; ConfigError with a suggestion for an unknown key."""
-    defaults = _by_key(Settings())
+    """Returns the default of a key; ConfigError with a suggestion for an unknown key."""
+    defaults = _settings_by_key(Settings())
     if key not in defaults:
         parse_settings(f"{_format_yaml(key)}: 0", where="config")
         raise ConfigError(f"unknown key {key}", hint="csmd config list")
@@ -189,44 +188,46 @@ def _find_default(key: str) -> Any:
 def _parse_value(key: str, default: Any, values: tuple[str, ...]) -> Any:
     """Parses typed words as a value of the default's type; ConfigError for an invalid one."""
     if isinstance(default, tuple):
-        listed = len(values) == 1 and values[0].startswith("[")
-        value = _scalar(values[0]) if listed else list(values)
+        is_yaml_list = len(values) == 1 and values[0].startswith("[")
+        value = _parse_scalar(values[0]) if is_yaml_list else list(values)
     elif len(values) > 1:
         raise click.UsageError(f"{key} takes one value")
     else:
-        value = values[0] if isinstance(default, str) else _scalar(values[0])
+        value = values[0] if isinstance(default, str) else _parse_scalar(values[0])
     parse_settings(set_key("", key, value), where="config")
     return value
 
 
-def _scalar(typed: str) -> Any:
-    """A typed word as the number, boolean or list that YAML reads, else the word itself."""
+def _parse_scalar(word: str) -> Any:
+    """Returns a typed word as the number, boolean or list that YAML reads, else the word itself."""
     import yaml
 
     try:
-        value = yaml.safe_load(typed)
+        value = yaml.safe_load(word)
     except (yaml.YAMLError, ValueError):
-        return typed
-    return value if isinstance(value, int | float | bool | list) else typed
+        return word
+    return value if isinstance(value, int | float | bool | list) else word
 
 
-def _check(text: str, before: str) -> None:
+def _check_settings(text: str, before: str) -> None:
     """Raises ConfigError if a text is not valid settings, or has a new value that cannot work."""
     settings = parse_settings(text, where=str(_path()))
-    problems, earlier_model = list(find_unworkable(settings)), ""
+    problems = list(find_unworkable(settings))
+    earlier_model = ""
     with suppress(ConfigError):
         earlier = parse_settings(before, where=str(_path()))
-        earlier_model, earlier_problems = earlier.embed_model, set(find_unworkable(earlier))
+        earlier_model = earlier.embed_model
+        earlier_problems = set(find_unworkable(earlier))
         problems = [problem for problem in problems if problem not in earlier_problems]
     name = settings.embed_model
-    # `csmd config set` tries the model of an endpoint by asking for a vector.
-    is_obtainable = (
-        name in FETCHABLE or ENDPOINT.fullmatch(name) or is_there(default_paths().models / model_folder(name))
-    )
+    # `csmd config set` itself tries the model of an endpoint.
+    is_installed = is_there(default_paths().models / model_folder(name))
+    is_obtainable = name in FETCHABLE or ENDPOINT.fullmatch(name) or is_installed
     if MODEL_NAME.fullmatch(name) and name != earlier_model and not is_obtainable:
         hint = f"choose one of {', '.join(FETCHABLE)}"
         raise ConfigError(f"embed.model: {name} is not installed, and csmd cannot fetch it", hint=hint)
-    for _, what, hint in problems:
+    if problems:
+        _, what, hint = problems[0]
         raise ConfigError(what, hint=hint)
 
 
@@ -237,12 +238,12 @@ def _edit_file(edit: Callable[[str], str]) -> None:
 
 def _write(text: str, before: str) -> None:
     """Writes config.yaml if the text is valid and the file unchanged; follows a link to its target."""
-    _check(text, before)
+    _check_settings(text, before)
     target = Path(os.path.realpath(_path()))
 
     def check_unchanged() -> None:
         if _read_text() != before:
-            raise CsmdError(f"{_path()} was changed meanwhile; nothing was written", hint="try again")
+            raise CsmdError(f"{_path()} was changed by another program; nothing was written", hint="try again")
 
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -22,7 +22,6 @@ from csmd.text import ages, display
 from csmd.text.ages import ago
 from csmd.vocabulary import GATE_PRIORITY
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 #: (label, text, style); a row without a label continues the row before.
 Row = tuple[str, str, str]
@@ -60,10 +59,10 @@ def status(watch: bool, as_json: bool) -> None:
 
 
 def fetch_status(paths: Paths) -> dict[str, Any]:
-    """The daemon's state, with problems that only the command line sees."""
+    """Returns the daemon's state, with problems that only the command line sees."""
     value: dict[str, Any] = verb.ask("csm_runtime_status")
     value["degraded"] += plan.find_problems(paths)
-    value["service_note"] = service.lifetime_note(paths, value.get("service", ""))
+    value["service_note"] = service.describe_lifetime(paths, value.get("service", ""))
     value["off_mark"] = ""
     with contextlib.suppress(CsmdError):  # the directory is gone
         value["off_mark"] = foreign_files.find_off_mark(verb.resolve_project(None))
@@ -75,12 +74,13 @@ def fetch_status(paths: Paths) -> dict[str, Any]:
 
 
 def show_status(value: dict[str, Any], *, home: str = "") -> Screen:
-    """The screen; `home` is the user's, shown as `~`."""
+    """Shows the screen; `home` is the user's, shown as `~`."""
     value = {**DEFAULTS, **value}
     yield bold(plain(headline(value)))
-    for block in (_problems(value), _processes(value, home), _intake(value), _knowledge(value, home)):
+    blocks = (_list_problems(value), _list_processes(value, home), _list_intake(value), _list_knowledge(value, home))
+    for block in blocks:
         yield from render.block("", (_line(*row) for row in block))
-    for table in (_live(value), _projects(value, home)):
+    for table in (_show_live_sessions(value), _show_projects(value, home)):
         yield from render.block("", table)
 
 
@@ -89,7 +89,7 @@ def _line(label: str, text: str, style: str) -> Line:
 
 
 def headline(value: dict[str, Any]) -> str:
-    """The state in one sentence: healthy, with the recorded sessions and memories; or the problems."""
+    """Returns the state in one sentence: healthy, with the recorded sessions and memories; or the problems."""
     value = {**DEFAULTS, **value}
     pages, paused = value["pages"] or {"restored": [], "unread": []}, value["paused"]
     bad_pages = len(pages["restored"]) + len(pages["unread"])
@@ -103,13 +103,11 @@ def headline(value: dict[str, Any]) -> str:
     if problems:
         return f"Paused until {until}" if problems == f"paused until {until}" else f"Needs a look: {problems}"
     last = (value["dream"] or {}).get("last")
-    return "Healthy: " + render.join(
-        render.describe_recording(value),
-        last and f"last dream {ago(last['begun_at'], value['at'])}",
-    )
+    last_dream = last and f"last dream {ago(last['begun_at'], value['at'])}"
+    return "Healthy: " + render.join(render.describe_recording(value), last_dream)
 
 
-def _problems(value: dict[str, Any]) -> Iterator[Row]:
+def _list_problems(value: dict[str, Any]) -> Iterator[Row]:
     for alarm in value["alarms"]:
         since = f" (since {ago(alarm['since'], value['at'])})" if alarm.get("since") else ""
         yield "alarm", f"{alarm['what']}{since}", ALARM
@@ -123,11 +121,11 @@ def _problems(value: dict[str, Any]) -> Iterator[Row]:
     if value["off_mark"]:
         yield "left out", f"{value['off_mark']}: sessions in this directory are not captured", WARNING
     yield from (("degraded", problem, WARNING) for problem in value["degraded"])
-    yield from _pages(value["pages"]) if value["pages"] else ()
+    yield from _list_page_problems(value["pages"]) if value["pages"] else ()
 
 
-def _pages(pages: Mapping[str, Any]) -> Iterator[Row]:
-    """Edits of pages that csmd could not read, waits to read, or asks about."""
+def _list_page_problems(pages: Mapping[str, Any]) -> Iterator[Row]:
+    """Lists edits of pages that csmd could not read, will read, or asks about."""
     for page in pages["restored"]:
         problem = f"{page['page']} lost too much at once; nothing was forgotten, the full page is in {page['whole']}"
         yield "pages", problem, WARNING
@@ -148,7 +146,7 @@ def _first_two(names: list[str]) -> str:
     return display.join_names([*names[:2], *([f"{len(names) - 2} more"] if len(names) > 2 else [])])
 
 
-def _processes(value: dict[str, Any], home: str) -> Iterator[Row]:
+def _list_processes(value: dict[str, Any], home: str) -> Iterator[Row]:
     daemon, worker = value["daemon"], value["worker"]
     manager = {"": "", "detached": ", detached"}.get(value["service"], f", under {value['service']}")
     running = f"running for {ages.age(daemon['uptime_s'])}, pid {daemon['pid']}"
@@ -190,11 +188,11 @@ def _format_share(percent: float | None) -> str:
     return "0 %" if percent < 0.01 else f"{percent:.2f} %" if percent < 1 else f"{percent:.0f} %"
 
 
-def _intake(value: dict[str, Any]) -> Iterator[Row]:
+def _list_intake(value: dict[str, Any]) -> Iterator[Row]:
     now, spool = value["at"], value["spool"]
     sources = value["last_event"] | ({"transcript": value["last_read"]} if value["last_read"] else {})
-    latest = sorted(((at, name) for name, at in sources.items()), reverse=True)
-    events = ", ".join(glue(f"{name.replace('_', ' ')} {ago(at, now)}") for at, name in latest)
+    latest = sorted(((event_at, name) for name, event_at in sources.items()), reverse=True)
+    events = ", ".join(glue(f"{name.replace('_', ' ')} {ago(event_at, now)}") for event_at, name in latest)
     if events or value["transcripts"] is not None:  # else it is unknown
         yield "heard", events or "no events yet; the first session after `csmd install` brings some", ""
     # For one assistant the other lines say as much.
@@ -210,22 +208,23 @@ def _intake(value: dict[str, Any]) -> Iterator[Row]:
         unsupported = display.join_names(tuple(CLAUDE.newer))
         yield "clients", f"Claude Code {oldest} is in use, which does not know {unsupported}", ""
     if backfill := value["backfill"]:
-        done = backfill.get("sessions_done", 0)
+        progress = backfill.get("sessions_done", 0)
         to_read = f", {render.size(backfill['bytes_left'])} left" if backfill.get("bytes_left") else ""
         eta = f", about {ages.age(backfill['eta_s'])}" if backfill.get("eta_s") else ""
-        yield "back-fill", f"{done:,} of {many(done + backfill['sessions_left'], 'past session')} in{to_read}{eta}", ""
+        total = many(progress + backfill["sessions_left"], "past session")
+        yield "back-fill", f"{progress:,} of {total} in{to_read}{eta}", ""
     for job in value["jobs"]:
-        done = f" {job['done']:,} of {job['total']:,}" if job.get("total") else ""
-        yield "working", f"{job['kind']}: {job.get('step', job['state'])}{done}", ""
+        progress = f" {job['done']:,} of {job['total']:,}" if job.get("total") else ""
+        yield "working", f"{job['kind']}: {job.get('step', job['state'])}{progress}", ""
 
 
-def _knowledge(value: dict[str, Any], home: str) -> Iterator[Row]:
+def _list_knowledge(value: dict[str, Any], home: str) -> Iterator[Row]:
     counts, model, counters = value["counts"], value["model"], value["counters"]
     if counts["sessions"]:
         sessions = glue(f"{counts['sessions']:,} in {many(counts['projects'], 'project')}")
         agents = counts.get("agents") and glue(many(counts["agents"], "sub-agent"))
         yield "sessions", render.join(sessions, agents, glue(many(counts["turns"], "turn"))), ""
-    yield from _memories(counts["memories"], counts.get("superseded", 0), **value["memories"])
+    yield from _list_memory_counts(counts["memories"], counts.get("superseded", 0), **value["memories"])
     if value.get("told", {}).get("judged"):
         yield "told", render.describe_week(value["told"]).removeprefix("told "), ""
     if model["name"]:
@@ -235,7 +234,7 @@ def _knowledge(value: dict[str, Any], home: str) -> Iterator[Row]:
         fetch = render.fetch_command(model["suggested"]).replace("`", "")
         yield "search", f"by words; {fetch} adds search by meaning", ""
     if value["dream"]:
-        yield from _dream(value["dream"], value["at"])
+        yield from _list_dreams(value["dream"], value["at"])
     if value["provider"]:
         from csmd.cli import provider  # imported late, as most installations have no provider
 
@@ -247,18 +246,18 @@ def _knowledge(value: dict[str, Any], home: str) -> Iterator[Row]:
     yield "storage", _describe_storage(value["storage"], value, home), ""
     if value["transcripts"]:
         yield "kept", _describe_retention(value["transcripts"], home), ""
-    if kinds := _nonzero(counters, "redacted "):
-        yield "privacy", f"{many(sum(kinds.values()), 'secret')} redacted ({_list_commonest(kinds)})", ""
+    if redactions := _select_nonzero(counters, "redacted "):
+        yield "privacy", f"{many(sum(redactions.values()), 'secret')} redacted ({_list_commonest(redactions)})", ""
     if any((value.get("corrected") or {}).values()):
         yield "corrected", describe_corrections(value["corrected"]), ""
-    if unreadable := [many(n, name.removesuffix("s")) for name, n in _nonzero(counters, "bad ").items()]:
+    if unreadable := [many(n, name.removesuffix("s")) for name, n in _select_nonzero(counters, "bad ").items()]:
         yield "unreadable", f"{', '.join(unreadable)}; noted in the quarantine", ""
-    if excluded := [many(n, name.removesuffix("s")) for name, n in _nonzero(value["excluded"]).items()]:
+    if excluded := [many(n, name.removesuffix("s")) for name, n in _select_nonzero(value["excluded"]).items()]:
         yield "excluded", f"{', '.join(excluded)} of projects that you left out", ""
 
 
-def _nonzero(counters: Mapping[str, int], prefix: str = "") -> dict[str, int]:
-    """The counters that are not 0, of those with a prefix, by the rest of their name."""
+def _select_nonzero(counters: Mapping[str, int], prefix: str = "") -> dict[str, int]:
+    """Returns the counters that are not 0, of those with a prefix, by the rest of their name."""
     return {name.removeprefix(prefix): n for name, n in counters.items() if name.startswith(prefix) and n}
 
 
@@ -271,17 +270,17 @@ def describe_corrections(counts: dict[str, int]) -> str:
     return corrections + (f"; {many(counts['left'], 'prompt')} still to be examined" if counts["left"] else "")
 
 
-def _memories(total: int, superseded: int, by_gate: dict[str, int], by_tier: dict[str, int]) -> Iterator[Row]:
+def _list_memory_counts(total: int, superseded: int, by_gate: dict[str, int], by_tier: dict[str, int]) -> Iterator[Row]:
     gates = sorted(by_gate, key=lambda gate: (-GATE_PRIORITY.get(gate, 0), gate))  # type: ignore[call-overload]
-    kinds = ", ".join(glue(f"{by_gate[gate]:,} {gate}") for gate in gates if by_gate[gate])
+    gate_counts = ", ".join(glue(f"{by_gate[gate]:,} {gate}") for gate in gates if by_gate[gate])
     if total:
         replaced = f"; {glue(f'{superseded:,} superseded')}" if superseded else ""
-        yield "memories", f"{total:,}{f': {kinds}' if kinds else ''}{replaced}", ""
+        yield "memories", f"{total:,}{f': {gate_counts}' if gate_counts else ''}{replaced}", ""
     if tiers := [tier for tier in (*TIERS, *sorted(set(by_tier) - set(TIERS))) if by_tier.get(tier)]:
         yield "", f"by tier: {', '.join(glue(f'{by_tier[tier]:,} {tier}') for tier in tiers)}", ""
 
 
-def _dream(value: dict[str, Any], now: str) -> Iterator[tuple[str, str, str]]:
+def _list_dreams(value: dict[str, Any], now: str) -> Iterator[tuple[str, str, str]]:
     since = f"; the last {glue(ago(value['last']['begun_at'], now))}" if value["last"] else ""
     yield "dream", render.describe_dream(value) + since, ""
     if value["latest"] and value["latest"]["state"] == "failed":
@@ -312,30 +311,28 @@ def _describe_retention(value: dict[str, Any], home: str) -> str:
     return f"by the assistant {usual}{f' ({exceptions})' if exceptions else ''}{further}"
 
 
-def _list_commonest(kinds: dict[str, int]) -> str:
-    names = sorted(kinds, key=lambda name: (-kinds[name], name))
-    return f"{', '.join(f'{name} {kinds[name]:,}' for name in names[:3])}{', ...' if len(names) > 3 else ''}"
+def _list_commonest(counts: dict[str, int]) -> str:
+    names = sorted(counts, key=lambda name: (-counts[name], name))
+    return f"{', '.join(f'{name} {counts[name]:,}' for name in names[:3])}{', ...' if len(names) > 3 else ''}"
 
 
-def _live(value: dict[str, Any]) -> Screen:
-    """Live sessions, with the used part of their contexts."""
+def _show_live_sessions(value: dict[str, Any]) -> Screen:
+    """Shows live sessions, with the used part of their contexts."""
     rows = []
     for live in value["live"]:
         used, window = live["tokens"], max(live["window"], 1)
         share = min(used / window, 1.0)
         bar = f"[{'=' * round(share * BAR_COLUMNS):.<{BAR_COLUMNS}}] {live['bracket']}"
         context = [bar, render.percent(share), f"{used:,} of {window:,}"] if used else ["", "", "not known yet"]
-        name = last_part(live["project"])
-        rows.append(
-            [plain(name) or display.shorten_session_id(live["session"]), *context, ago(live["last"], value["at"])]
-        )
+        name = plain(last_part(live["project"])) or display.shorten_session_id(live["session"])
+        rows.append([name, *context, ago(live["last"], value["at"])])
     if render.width() < MIN_WIDTH_FOR_BARS:
         without_bars = [[name, *numbers] for name, _bar, *numbers in rows]
         return render.table("live||tokens|last turn", "<>><", without_bars, least=8)
     return render.table("live|context||tokens|last turn", "<<>><", rows, least=8)
 
 
-def _projects(value: dict[str, Any], home: str) -> Screen:
+def _show_projects(value: dict[str, Any], home: str) -> Screen:
     rows = [
         [tilde(row["root"], home), f"{row['sessions']:,}", f"{row['memories']:,}", ago(row["last"], value["at"])]
         for row in value["projects"]
@@ -359,14 +356,14 @@ def redraw(draw: Callable[[], Screen]) -> None:
                 frame = screen = list(draw())
             except CsmdError as error:
                 frame = [warning(f"csmd: {error.what}"), Line(error.hint, head="  try: ")]
-            lines = _fit(list(render.lay_out(frame, console.width)), console.size)
+            lines = _fit_lines(list(render.lay_out(frame, console.width)), console.size)
             live.update(Group(*(Text.assemble(*parts) for parts in lines)), refresh=True)
             time.sleep(REDRAW_S)
     render.show(screen)
 
 
-def _fit(lines: list[render.Parts], terminal: tuple[int, int]) -> list[render.Parts]:
-    """The lines that fit in a terminal's columns and lines; if some do not, the last line has their number."""
+def _fit_lines(lines: list[render.Parts], terminal: tuple[int, int]) -> list[render.Parts]:
+    """Returns the lines that fit in a terminal's columns and lines; if some do not, the last line has their number."""
     columns, height = terminal
     if len(lines) <= height:
         return lines

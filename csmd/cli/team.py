@@ -9,7 +9,6 @@ from csmd.cli.render import Line, Screen, bold, dim, join, many, pairs
 from csmd.errors import CsmdError
 from csmd.text.ages import ago, when
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 TEAM = VERBS.add_group("team", "Share memories of the projects that you choose, on a server of your own.")
 EVERYBODY = "*"
@@ -31,7 +30,7 @@ def join_team(url: str, yes: bool, as_json: bool) -> None:
 
 
 def show_joined(value: dict[str, Any]) -> Screen:
-    """The server that was joined, and the next commands."""
+    """Shows the server that was joined, and the next commands."""
     created_note = "created the tables on the server" if value["is_new"] else ""
     return render.done(
         f"joined {value['url']} as {value['author']}", created_note, "`csmd team share` shares this directory's project",
@@ -58,14 +57,14 @@ def share(project: str, names: tuple[str, ...], private: bool, yes: bool, as_jso
 
 
 def describe_readers(readers: str) -> str:
-    """The roles that may read a project, in words."""
+    """Returns the roles that may read a project, in words."""
     if readers == EVERYBODY:
         return "everybody on the team's server"
     return ", ".join(readers.split()) or "nobody else"
 
 
 def show_shared(value: dict[str, Any]) -> Screen:
-    """The shared project and its readers."""
+    """Shows the shared project and its readers."""
     return render.done(
         f"shared {value['project']} as {value['name']}, with {describe_readers(value['readers'])}",
         f"{many(value['waiting'], 'change')} to be sent (csmd team status)", "Undo: csmd team unshare",
@@ -80,7 +79,7 @@ def unshare(project: str, as_json: bool) -> None:
 
 
 def show_unshared(value: dict[str, Any]) -> Screen:
-    """The project that is no longer shared, and the copies that no deletion reaches."""
+    """Shows the project that is no longer shared, and the copies that no deletion reaches."""
     return render.done(f"unshared {value['project']}: removal from the server is queued", OUT_OF_REACH)
 
 
@@ -97,7 +96,7 @@ def leave(keep: bool, yes: bool, as_json: bool) -> None:
 
 
 def show_left(value: dict[str, Any]) -> Screen:
-    """The server that was left, and the number of projects deleted from it."""
+    """Shows the server that was left, and the number of projects deleted from it."""
     return render.done(f"left {value['url']}; deleted {many(value['removed'], 'project')} from it", OUT_OF_REACH)
 
 
@@ -113,16 +112,14 @@ def show_team(value: dict[str, Any]) -> Screen:
         ("  waiting", f"{many(team['waiting'], 'change')} to be sent" if team["waiting"] else "nothing"),
     ])  # fmt: skip
     for row in team["shares"]:
-        yield Line(
-            f"shared {row['project']} as {row['name']}, with {describe_readers(row['readers'])}",
-            gap=row is team["shares"][0],
-        )
+        text = f"shared {row['project']} as {row['name']}, with {describe_readers(row['readers'])}"
+        yield Line(text, gap=row is team["shares"][0])
     for row in team["received"]:
         yield f"from {row['author']}: {many(row['memories'], 'memory')} in {row['project']}"
 
 
 def status_rows(value: dict[str, Any], now: str) -> list[tuple[str, str, str]]:
-    """The lines of `csmd status`: (label, text, style)."""
+    """Returns the lines of `csmd status`: (label, text, style)."""
     shared = f"{value['author']}, {many(len(value['shares']), 'project')} shared"
     waiting = value["waiting"] and f"{many(value['waiting'], 'change')} to be sent"
     reached = f"reached {ago(value['reached_at'], now)}" if value["reached_at"] else "not reached yet"
@@ -133,11 +130,11 @@ def status_rows(value: dict[str, Any], now: str) -> list[tuple[str, str, str]]:
 
 
 def show_team_hits(value: dict[str, Any]) -> Screen:
-    """The hits of a search on the team's server, each with its author, day and project."""
+    """Shows the hits of a search on the team's server, each with its author, day and project."""
     if not value["hits"]:
         yield f"nothing found for {value['query']!r} on the team's server"
     for number, hit in enumerate(value["hits"], 1):
         origin = join(hit["author"], hit["kind"], hit["gate"], hit["at"][:10], hit["id"][:11], hit["project"], by="  ")
         yield bold(origin, head=f"{number:>2}  ")
-        yield Line(hit["text"], indent=2, head="> ", most=6)
+        yield Line(hit["text"], indent=2, head="> ", max_lines=6)
     yield dim("from the team's server")

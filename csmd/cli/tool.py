@@ -8,7 +8,6 @@ from csmd import wire
 from csmd.cli import verb
 from csmd.errors import CsmdError
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 
 
@@ -25,7 +24,7 @@ def tool(name: str, params: tuple[str, ...], as_json: bool) -> None:
         if not equals:
             raise click.UsageError(f"--param {param}: expected KEY=VALUE")
     if "by_person" in values:
-        hint = "type `csmd remember` or `csmd forget` in a terminal"
+        hint = "run `csmd remember` or `csmd forget` in a terminal"
         raise CsmdError("by_person cannot be given: the terminal decides it", hint=hint)
     # The directory is not a parameter either: it decides which walls apply.
     values["asking"] = verb.resolve_project(None)

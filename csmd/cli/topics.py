@@ -8,9 +8,8 @@ from typing import Any
 from csmd.cli import render, verb
 from csmd.cli.memories import TOPIC_LIMIT, by_project, project_heading, show_memories
 from csmd.cli.render import Line, Screen, dim, join, many
-from csmd.cli.show import relation_words
+from csmd.cli.show import describe_relation
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 #: Memories of a topic that are listed for each gate.
 MAX_PER_GATE = 12
@@ -34,15 +33,15 @@ def topics(name: str, everything: bool, **options: Any) -> None:
 
 @render.if_empty("topics", "no topics yet: a topic needs several memories of a project")
 def show_topics(value: dict[str, Any], *, everything: bool) -> Screen:
-    """The topics of each project, with their numbers of memories."""
+    """Shows the topics of each project, with their numbers of memories."""
     left_out, projects = 0, by_project(value["topics"])
     max_topics = MAX_TOPICS_ONE_PROJECT if len(projects) == 1 else MAX_TOPICS_SEVERAL
     for number, (project, rows) in enumerate(projects):
         if len(projects) > 1:
             yield project_heading(project, gap=bool(number))
-        shown = rows if everything else rows[:max_topics]
-        left_out += len(rows) - len(shown)
-        cells = [[row["name"], f"{row['memories']:,}", row["last_at"][:10]] for row in shown]
+        visible = rows if everything else rows[:max_topics]
+        left_out += len(rows) - len(visible)
+        cells = [[row["name"], f"{row['memories']:,}", row["last_at"][:10]] for row in visible]
         yield from render.table("topic|memories|last said", "<><", cells)
     hint = "`csmd topics NAME` lists the memories of a topic"
     counts = many(len(value["topics"]), "topic"), left_out and f"{left_out:,} not shown (--all)"
@@ -50,7 +49,7 @@ def show_topics(value: dict[str, Any], *, everything: bool) -> Screen:
 
 
 def show_topic(value: dict[str, Any], *, everything: bool) -> Screen:
-    """The memories of one topic."""
+    """Shows the memories of one topic."""
     rows = value["memories"]
     if not rows:
         return [f"no memory here has the topic {value['topic']!r}; `csmd topics` lists the topics"]
@@ -69,8 +68,8 @@ def tag(undo: bool, **options: Any) -> None:
 
 
 def show_tagged(value: dict[str, Any]) -> Screen:
-    """The topics of a memory."""
-    yield Line(f"{value['id']}: {value['text']}", most=3)
+    """Shows the topics of a memory."""
+    yield Line(f"{value['id']}: {value['text']}", max_lines=3)
     names, new = [topic["name"] for topic in value["topics"]], value["superseded_by"]
     yield dim(f"topics: {', '.join(names) or 'none'}")
     if new and value["topic"] in names:
@@ -87,6 +86,6 @@ def show_tagged(value: dict[str, Any]) -> Screen:
 def show_linked(value: dict[str, Any]) -> Screen:
     """Link memory FROM to memory TO."""
     change = "no longer linked" if value["undone"] else "linked"
-    yield f"{change}: {value['from']['id']} {relation_words(value['relationship'])[0]} {value['to']['id']}"
+    yield f"{change}: {value['from']['id']} {describe_relation(value['relationship'])[0]} {value['to']['id']}"
     for memory in (value["from"], value["to"]):
-        yield dim(memory["text"], head=f"  {memory['id']}  ", most=2)
+        yield dim(memory["text"], head=f"  {memory['id']}  ", max_lines=2)

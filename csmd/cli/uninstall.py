@@ -20,7 +20,6 @@ from csmd.installer.plan import Change
 from csmd.paths import Paths, is_directory, is_there
 from csmd.text.display import amount
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 #: Names that are shown of the files that a purge leaves in one directory.
 MAX_NAMES = 5
@@ -36,9 +35,10 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
     paths, show = default_paths(), screen_printer(as_json)
     if purge:
         plan.check_home_is_own(paths)
-    parts = _parts(plan.plan_purge(paths)) if purge else []
+    planned_files = plan.plan_purge(paths) if purge else {}
+    parts = [{"what": kind, "files": len(files), "bytes": sum(files.values())} for kind, files in planned_files.items()]
     if dry_run:
-        planned, unit = plan.plan_removal(paths), service.recorded_unit(paths)
+        planned, unit = plan.plan_removal(paths), service.read_recorded_unit(paths)
         show(show_leaving(paths, planned, unit, parts, purge=purge))
         if as_json:
             click.echo(wire.pretty({"settings": planned_json(planned), "removes": parts, "service": unit}))
@@ -46,9 +46,9 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
         return
     if purge and not yes:
         _confirm(paths, parts)
-    stopped, unit = service.stop(paths, by_user=True), service.recorded_unit(paths)
+    stopped, unit = service.stop(paths, by_user=True), service.read_recorded_unit(paths)
     outcomes = plan.uninstall(paths)
-    service.remove(paths)
+    service.remove_unit(paths)
     restored = [str(change.path) for change in outcomes if change.changed]
     result: dict[str, Any] = {
         "restored": restored, "stopped": stopped, "service": unit, "home": str(paths.home),
@@ -69,11 +69,6 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
         raise CsmdError(refused[0], hint="remove the rest by hand")
 
 
-def _parts(planned: plan.Purge) -> list[dict[str, Any]]:
-    """The files that a purge removes, as JSON: kinds, numbers and bytes."""
-    return [{"what": kind, "files": len(files), "bytes": sum(files.values())} for kind, files in planned.items()]
-
-
 def _describe_total(parts: Sequence[dict[str, Any]]) -> str:
     """Describes the number of files and their size."""
     return f"{amount(sum(part['files'] for part in parts), 'file')}, {size(sum(part['bytes'] for part in parts))}"
@@ -84,29 +79,29 @@ def _confirm(paths: Paths, parts: Sequence[dict[str, Any]]) -> None:
     render.show(show_deletions(paths, parts))
     if not verb.is_interactive():
         raise CsmdError("not a terminal; cannot ask for confirmation", hint="csmd uninstall --purge --yes")
-    question = f"Delete all of csmd's data, {_describe_total(parts)}, for good?"
+    question = f"Permanently delete all of csmd's data, {_describe_total(parts)}?"
     if not verb.ask_yes_no(question if parts else "Remove csmd from the assistant's files?", default=False):
-        raise CsmdError("nothing was changed")
+        raise CsmdError("no change")
 
 
 @render.raw
 def show_leaving(
     paths: Paths, planned: Sequence[Change], unit: str, parts: Sequence[dict[str, Any]], *, purge: bool
 ) -> Screen:
-    """The changes and deletions of an uninstall."""
+    """Shows the changes and deletions of an uninstall."""
     if unit:
         yield f"the service would be removed: {unit}"
     yield f"the daemon would be stopped, and {paths.hook_dir} removed"
     yield from show_differences(planned)
     if not planned:
-        yield "the assistant's files have no entries of csmd's"
+        yield "the assistant's files have no entries of csmd"
     yield ""
     yield from show_deletions(paths, parts) if purge else show_remains(paths)
 
 
 @render.raw
 def show_uninstalled(outcomes: Sequence[Change], unit: str, *, stopped: bool) -> Screen:
-    """The effects of an uninstall."""
+    """Shows the effects of an uninstall."""
     yield "the daemon is stopped" if stopped else "no daemon was running"
     yield from show_restored(outcomes)
     if unit:
@@ -115,18 +110,18 @@ def show_uninstalled(outcomes: Sequence[Change], unit: str, *, stopped: bool) ->
 
 @render.raw
 def show_restored(outcomes: Sequence[Change]) -> Screen:
-    """The result for each file from which csmd's entries were removed."""
+    """Shows the result for each file from which csmd's entries were removed."""
     for change in outcomes:
         effect = "removed" if change.after is None else "restored"
-        state = "not changed:" if change.trouble else effect if change.changed else "no entries of csmd's in"
+        state = "not changed:" if change.trouble else effect if change.changed else "no entries of csmd in"
         yield f"{state} {format_path(change.path)}"
 
 
 @render.raw
 def show_remains(paths: Paths) -> Screen:
-    """The directories of csmd's data after uninstalling."""
+    """Shows the directories of csmd's data after uninstalling."""
     if not is_directory(paths.home) or not any(plan.plan_purge(paths).values()):
-        yield f"no data of csmd's in {paths.home}"
+        yield f"no csmd data in {paths.home}"
         return
     yield "csmd's data is kept:"
     yield from _directories(paths)
@@ -134,7 +129,7 @@ def show_remains(paths: Paths) -> Screen:
 
 
 def _directories(paths: Paths) -> Screen:
-    """The home, and csmd's directories outside it."""
+    """Shows the home, and csmd's directories outside it."""
     yield f"  {paths.home}"
     for folder in (paths.log_dir, paths.config_file.parent):
         if is_there(folder) and not folder.is_relative_to(paths.home):
@@ -143,9 +138,10 @@ def _directories(paths: Paths) -> Screen:
 
 @render.raw
 def show_deletions(paths: Paths, parts: Sequence[dict[str, Any]]) -> Screen:
-    """The files that a purge deletes, by kind, and their directories; with the number of memories if a daemon runs."""
+    """Shows the files that a purge deletes, by kind, and their directories; with the number of memories if a daemon
+    runs."""
     if not parts:
-        yield "no data of csmd's to delete"
+        yield "no csmd data to delete"
         return
     yield "This will be permanently deleted:"
     width = max(len(part["what"]) for part in parts)
@@ -157,14 +153,14 @@ def show_deletions(paths: Paths, parts: Sequence[dict[str, Any]]) -> Screen:
     yield from _directories(paths)
     if is_there(paths.pauses):
         yield "with the record of pauses: if csmd is installed again, it reads their time from transcripts"
-    yield "the assistant's own transcripts stay"
+    yield "the assistant's own transcripts are kept"
 
 
 @render.raw
 def show_purged(paths: Paths, parts: list[dict[str, Any]], foreign: Sequence[Path], refused: Sequence[str]) -> Screen:
-    """The files that a purge has deleted and left."""
+    """Shows the files that a purge has deleted and left."""
     yield f"deleted {_describe_total(parts)}"
-    environments = plan.virtual_environments(paths)
+    environments = plan.find_virtual_environments(paths)
     for folder in environments:
         own = [shlex.quote(str(path)) for path in (folder, *plan.find_command_links(folder))]
         yield f"the program itself is in {folder}; to remove it:\n  rm -r {' '.join(own)}"
@@ -172,6 +168,6 @@ def show_purged(paths: Paths, parts: list[dict[str, Any]], foreign: Sequence[Pat
     for folder in dict.fromkeys(path.parent for path in others):
         names = [path.name for path in others if path.parent == folder]
         rest = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-        yield f"left in {folder}, as csmd did not make it: {', '.join(names[:MAX_NAMES])}{rest}"
+        yield f"kept in {folder}, as csmd did not create it: {', '.join(names[:MAX_NAMES])}{rest}"
     if not foreign and not refused:
-        yield "nothing of csmd is left"
+        yield "everything of csmd was deleted"

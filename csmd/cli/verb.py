@@ -31,42 +31,42 @@ Scope = Literal["directory", "all", "none"]
 
 
 def option(*names: str, **settings: Any) -> click.Option:
-    """An option that takes a value."""
+    """Returns an option that takes a value."""
     return click.Option(names, **settings)
 
 
 def flag(*names: str, **settings: Any) -> click.Option:
-    """An option without a value."""
+    """Returns an option without a value."""
     return click.Option(names, is_flag=True, **settings)
 
 
 def yes(description: str) -> click.Option:
-    """The flag that answers a command's question with yes."""
+    """Returns the flag that answers a command's question with yes."""
     return flag("-y", "--yes", help=description)
 
 
 def text(name: str, metavar: str, description: str, **settings: Any) -> click.Option:
-    """An option with a text, "" by default."""
+    """Returns an option with a text, "" by default."""
     return option(name, metavar=metavar, default="", help=description, **settings)
 
 
 def argument(name: str, metavar: str | None = None, **settings: Any) -> click.Argument:
-    """An argument."""
+    """Returns an argument."""
     return click.Argument([name], metavar=metavar, **settings)
 
 
 def optional(name: str, metavar: str) -> click.Argument:
-    """An optional argument, "" by default."""
+    """Returns an optional argument, "" by default."""
     return argument(name, metavar, required=False, default="")
 
 
 def limit(default: int, maximum: int = 1000, description: str | None = None) -> click.Option:
-    """The option --limit: the number of rows shown."""
+    """Returns the option --limit: the number of rows shown."""
     return option("--limit", default=default, show_default=True, type=click.IntRange(1, maximum), help=description)
 
 
 def project_option(description: str) -> click.Option:
-    """The option --project."""
+    """Returns the option --project."""
     return option("--project", metavar="PATH", help=description)
 
 
@@ -79,14 +79,12 @@ PROJECT = project_option("This directory's by default.")
 PROJECT_IN = project_option("The project to look in; this directory's by default.")
 #: Options of verbs that look in projects: by default in this directory's (PROJECTS), or in all (ALL_UNLESS_NAMED).
 PROJECTS = (flag("--all-projects", help="Look in every project."), PROJECT_IN)
-ALL_UNLESS_NAMED = (
-    flag("--all-projects", help="Look in every project (the default)."),
-    project_option("The project to look in; all by default."),
-)
+ALL_PROJECTS = flag("--all-projects", help="Look in every project (the default).")
+ALL_UNLESS_NAMED = (ALL_PROJECTS, project_option("The project to look in; all by default."))
 
 
 def one_of(field: str, words: Sequence[str], metavar: str) -> click.Option:
-    """An option that limits memories to those with one value of a field."""
+    """Returns an option that limits memories to those with one value of a field."""
     description = f"Memories of one {field}: {', '.join(sorted(words))}."
     return option(f"--{field}", metavar=metavar, type=click.Choice(words), help=description)
 
@@ -123,7 +121,7 @@ class Verbs(click.Group):
 
     def add_tool(
         self, name: str, tool: str, show: Callable[..., render.Screen] | str, description: str, *params: click.Parameter,
-        fixed: Mapping[str, Any] | None = None, **settings: Any,
+        constants: Mapping[str, Any] | None = None, **settings: Any,
     ) -> None:  # fmt: skip
         """Adds a command for one tool: its options are the tool's parameters, `fixed` are further parameters.
 
@@ -136,7 +134,7 @@ class Verbs(click.Group):
         def run(**options: Any) -> None:
             bound = partial(screen, **{name: value for name, value in options.items() if name in declared})
             params = {name: options[name] for name in options if name not in declared or name == "all_projects"}
-            reply(tool, bound, {**(fixed or {}), **params}, **settings)
+            reply(tool, bound, {**(constants or {}), **params}, **settings)
 
         self.add_command(click.Command(name, callback=run, params=[*params, JSON], help=description))
 
@@ -187,7 +185,7 @@ def run_job(tool: str, **params: Any) -> dict[str, Any]:
             return client.run_job(default_paths(), tool, params, watch=watch)
     except KeyboardInterrupt:
         if is_started:
-            render.complain("it goes on in the background; `csmd status` shows it")
+            render.complain("it continues in the background; `csmd status` shows it")
         raise
 
 
@@ -225,14 +223,14 @@ def is_interactive() -> bool:
 
 
 def find_assistant() -> str:
-    """The sign that an assistant runs this command: its variable, or its name among the parents; "" if there is none."""
+    """Returns the variable or the program name that shows that an assistant runs this command; "" if none does."""
     from csmd.machine import list_ancestors
 
     return assistant_variable() or next((name for name in list_ancestors() if name in ASSISTANT_PROGRAMS), "")
 
 
 def describe_caller() -> str:
-    """The caller in words, to be shown as the one who paused or stopped csmd."""
+    """Returns the caller in words, to be shown as the one who paused or stopped csmd."""
     if assistant := find_assistant():
         return f"an assistant ({assistant})"
     return "a person at a terminal" if is_interactive() else "a program"
@@ -241,7 +239,7 @@ def describe_caller() -> str:
 def require_terminal() -> None:
     """Raises CsmdError without a terminal."""
     if not is_interactive():
-        raise CsmdError("this needs a person at a terminal", hint="type it in a terminal")
+        raise CsmdError("this needs a person at a terminal", hint="run it in a terminal")
 
 
 def confirm(question: str, *, yes: bool, check: Callable[[], object] = lambda: None) -> None:
@@ -252,10 +250,10 @@ def confirm(question: str, *, yes: bool, check: Callable[[], object] = lambda: N
     """
     if yes:
         if assistant := find_assistant():
-            raise CsmdError(f"an assistant ({assistant}) cannot use --yes", hint="type it in a terminal")
+            raise CsmdError(f"an assistant ({assistant}) cannot use --yes", hint="run it in a terminal")
         return
     if not is_interactive():
-        hint = "type it in a terminal; a script says --yes"
+        hint = "run it in a terminal, or give --yes in a script"
         raise CsmdError("not a terminal; cannot ask for confirmation", hint=hint)
     check()
     require_yes(question)
@@ -272,23 +270,23 @@ def require_yes(question: str, *, err: bool = True) -> None:
     try:
         agrees = ask_yes_no(question, default=False, err=err)
     except click.Abort:
-        click.echo("nothing was changed", err=True)
+        click.echo("No change.", err=True)
         raise
     if not agrees:
-        click.echo("nothing was changed", err=True)
+        click.echo("No change.", err=True)
         raise SystemExit(1)
 
 
 def resolve_project(project: str | None, everywhere: bool = False) -> str:
-    """The absolute path of the named project or this directory; "" for all projects."""
+    """Returns the absolute path of the named project or this directory; "" for all projects."""
     try:
         return "" if everywhere else os.path.realpath(Path(project or ".").expanduser())
     except FileNotFoundError:
-        raise CsmdError("this directory is gone", hint="cd to another, or name one: --project PATH") from None
+        raise CsmdError("this directory no longer exists", hint="cd to another, or give --project PATH") from None
 
 
 def project_params(project: str | None, everywhere: bool = False) -> dict[str, str]:
-    """The parameters `project` (where to look, "" for all) and `asking` (the caller's directory).
+    """Returns the parameters `project` (where to look, "" for all) and `asking` (the caller's directory).
 
     For a person who names another project, `asking` is that project, so that its walls do not hide it.
     """
@@ -299,17 +297,15 @@ def project_params(project: str | None, everywhere: bool = False) -> dict[str, s
 
 
 def _find_project(project: str) -> str:
-    """The project that --project names: a directory, also one that is gone, or a known project's name, title or id."""
+    """Returns the project that --project names: a directory, also one that is gone, or a known project's name, title or
+    id."""
     directory = resolve_project(project)
     if is_there(directory):
         return directory
     projects = ask("csm_project_list")["projects"]
-    paths: list[str] = [
-        root
-        for row in projects
-        for root in (row["root"], *(other["path"] for other in row["aliases"]), *row["merged"])
-        if root
-    ]
+    paths: list[str] = []
+    for row in projects:
+        paths += filter(None, (row["root"], *(other["path"] for other in row["aliases"]), *row["merged"]))
     # A path that is missing below an existing directory is not part of that project.
     parents = [root for root in paths if root in (directory, project) or ("/" in project and _is_gone(directory, root))]
     if parents:
@@ -327,17 +323,18 @@ def _find_project(project: str) -> str:
     raise CsmdError(f"{project}: neither a directory nor a known project", hint=hint)
 
 
-def _find_similar(typed: str, names: Sequence[str]) -> str:
-    """The name most similar to the typed one, by its last part, then by its parent directory; "" if none is similar."""
+def _find_similar(word: str, names: Sequence[str]) -> str:
+    """Returns the name most similar to the typed one, by its last part, then by its parent directory; "" if none is
+    similar."""
     import difflib  # only for a mistyped name
 
-    last = difflib.get_close_matches(Path(typed).name, [Path(name).name for name in names], n=1)
-    parts = Path(typed).parts[-2:]
-    return max(
-        (name for name in names if Path(name).name in last),
-        key=lambda name: difflib.SequenceMatcher(None, Path(name).parts[-len(parts) :], parts).ratio(),
-        default="",
-    )
+    last = difflib.get_close_matches(Path(word).name, [Path(name).name for name in names], n=1)
+    parts = Path(word).parts[-2:]
+
+    def similarity(name: str) -> float:
+        return difflib.SequenceMatcher(None, Path(name).parts[-len(parts) :], parts).ratio()
+
+    return max((name for name in names if Path(name).name in last), key=similarity, default="")
 
 
 def _is_gone(path: str, root: str) -> bool:
@@ -345,9 +342,9 @@ def _is_gone(path: str, root: str) -> bool:
     return Path(path).is_relative_to(root) and not is_there(root)
 
 
-def _has_title(root: str, typed: str) -> bool:
+def _has_title(root: str, word: str) -> bool:
     """Whether a directory ends with the typed text (`clients/shop`), as pages name projects that share a name."""
-    return "/" in typed and root.endswith(f"/{typed}")
+    return "/" in word and root.endswith(f"/{word}")
 
 
 # --- a person's keys and editor
@@ -384,7 +381,7 @@ class Keys:
             self.__enter__()
 
     def read(self) -> str:
-        """The next key; "" for one that is not a character (an arrow), END_OF_INPUT at the end of input."""
+        """Returns the next key; "" for one that is not a character (an arrow), END_OF_INPUT at the end of input."""
         if not self._pending:
             # A ^C between Python's check for signals and the system call would not end a blocking read; with a
             # timeout it counts within a second.
@@ -400,8 +397,8 @@ def edit_text(text: str) -> str:
     """Opens a text in the user's editor ($VISUAL, $EDITOR); returns the new text, "" if it was not changed."""
     note = "# Lines that begin with # are ignored. An empty text changes nothing."
     try:
-        typed = click.edit(f"{text}\n\n{note}\n", extension=".txt", require_save=True)
+        edited = click.edit(f"{text}\n\n{note}\n", extension=".txt", require_save=True)
     except click.ClickException as error:
         raise CsmdError(f"the editor: {error.message}", hint="csmd edit ID TEXT, or set EDITOR") from None
-    lines = (typed or "").splitlines()
+    lines = (edited or "").splitlines()
     return " ".join(line.strip() for line in lines if not line.startswith("#")).strip()

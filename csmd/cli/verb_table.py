@@ -27,45 +27,31 @@ SYNONYMS = {
     **dict.fromkeys(("delete", "remove", "rm", "purge"), "forget"), **dict.fromkeys(("list", "ls"), "memories"),
     **dict.fromkeys(("add", "save", "new"), "remember"), **dict.fromkeys(("find", "grep"), "search"),
     **dict.fromkeys(("off", "disable"), "pause"), **dict.fromkeys(("on", "enable"), "resume"),
-    "settings": "config", "history": "session", "todo": "done", "log": "logs", "update": "upgrade", "view": "show",
+    "memory": "memories", "settings": "config", "history": "session", "todo": "done", "log": "logs", "update": "upgrade", "view": "show",
 }  # fmt: skip
 #: Module of csmd.cli -> its verbs. A module is imported when one of its verbs is used: importing
 #: all of them takes longer than most verbs.
 MODULE_VERBS: dict[str, list[str]] = {
-    "follow": ["tail", "logs"],
-    "memories": "remember memories edit supersede pin unpin".split(),
-    "topics": ["topics", "tag", "link"],
-    "review": ["review", "undo"],
-    "injections": "brief recall context why".split(),
-    "sessions": "session today self errors".split(),
-    "checkpoints": ["checkpoint"],
-    "goals": ["goal", "done"],
-    "forget": ["scan", "forget"],
-    "pause": ["pause", "resume"],
-    "projects": ["project"],
-    "encryption": ["encrypt"],
-    "dreams": ["dream"],
-    "pipeline": ["pipeline"],
-    "import_export": ["import", "export", "sync"],
-    "backups": ["backup", "restore", "repair"],
-    "provider": ["provider", "ledger"],
-    "install": "install hooks upgrade plugin".split(),
-    "daemon": "daemon start stop restart".split(),
-    "doctor": ["doctor", "report"],
-    "settings": ["config"],
-    "overview": ["help"],
-    "main": ["completion"],
-    **{name: [name] for name in "status search show governance instructions model team uninstall mcp tool web".split()},
-}
+    "follow": ["tail", "logs"], "memories": "remember memories edit supersede pin unpin".split(),
+    "topics": ["topics", "tag", "link"], "review": ["review", "undo"], "injections": "brief recall context why".split(),
+    "sessions": "session today self errors".split(), "checkpoints": ["checkpoint"], "goals": ["goal", "done"],
+    "forget": ["scan", "forget"], "pause": ["pause", "resume"], "projects": ["project"], "encryption": ["encrypt"],
+    "dreams": ["dream"], "pipeline": ["pipeline"], "import_export": ["import", "export", "sync"],
+    "backups": ["backup", "restore", "repair"], "provider": ["provider", "ledger"],
+    "install": "install hooks upgrade plugin".split(), "daemon": "daemon start stop restart".split(),
+    "doctor": "doctor report governance".split(), "settings": ["config"], "overview": ["help"], "main": ["completion"],
+    **{name: [name] for name in "status search show instructions model team uninstall mcp tool web".split()},
+}  # fmt: skip
 
 
 def find_similar(typed: str, names: Iterable[str]) -> str:
     """The verb or other name nearest to an unknown word; "" if none is near."""
     import difflib  # only for a mistyped word
 
-    return SYNONYMS.get(typed, "") or next(iter(difflib.get_close_matches(typed, list(names), n=1)), "")
+    near = difflib.get_close_matches(typed, [*names, *SYNONYMS], n=1)
+    return SYNONYMS.get(near[0], near[0]) if near else ""
 
 
 def visible_verbs() -> list[str]:
-    """The verbs that help and completion show."""
+    """Returns the verbs that help and completion show."""
     return [verb for verbs in VERB_GROUPS.values() for verb in verbs]

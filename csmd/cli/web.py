@@ -9,7 +9,6 @@ from csmd.cli import render, verb
 from csmd.config import default_paths
 from csmd.errors import CsmdError
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 
 
@@ -25,7 +24,7 @@ def web(port: int, no_open: bool) -> None:
     Sessions, memories, injections, dreams and the review. The link works once.
     """
     if not verb.is_interactive() or verb.find_assistant():
-        hint = "type `csmd web` in a terminal"
+        hint = "run `csmd web` in a terminal"
         raise CsmdError("the viewer shows and changes everything, so only a person can open it", hint=hint)
     from csmd.web import viewer
 

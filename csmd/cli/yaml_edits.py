@@ -1,4 +1,4 @@
-"""Edits of config.yaml that leave every other byte alone."""
+"""Edits config.yaml and leaves every other byte alone."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from csmd.errors import ConfigError
 
 if TYPE_CHECKING:
     import yaml
+
+
+#: Most levels of mappings that are searched for keys.
+MAX_DEPTH = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,7 @@ class Entry:
 def set_key(text: str, name: str, value: Any) -> str:
     """Returns the text with a key set: in place, else in its section, else at the end."""
     root = _compose(text)
-    entries = {entry.name: entry for entry in _entries(root)}
+    entries = {entry.name: entry for entry in _walk_entries(root)}
     yaml_value = _format_value(value)
     if name in entries:
         return _replace_value(text, entries[name], yaml_value)
@@ -35,12 +39,13 @@ def set_key(text: str, name: str, value: Any) -> str:
         return _add_key(text, entries[section].value, key, yaml_value)
     if root is not None and root.flow_style:
         return _add_key(text, root, name, yaml_value)
-    return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{name}: {yaml_value}\n"
+    separator = "" if not text or text.endswith("\n") else "\n"
+    return f"{text}{separator}{name}: {yaml_value}\n"
 
 
 def remove_key(text: str, name: str) -> str:
     """Returns the text without a key, and without its section if that becomes empty; ConfigError if it is not set."""
-    entries = {entry.name: entry for entry in _entries(_compose(text))}
+    entries = {entry.name: entry for entry in _walk_entries(_compose(text))}
     if name not in entries:
         raise ConfigError(f"{name} is not set", hint="`csmd config list` shows every key and its value")
     entry = entries[name]
@@ -61,8 +66,8 @@ def remove_key(text: str, name: str) -> str:
 
 
 def key_names(text: str) -> set[str]:
-    """The dotted names of the keys that a text sets."""
-    return {entry.name for entry in _entries(_compose(text)) if entry.value.id != "mapping"}
+    """Returns the dotted names of the keys that a text sets."""
+    return {entry.name for entry in _walk_entries(_compose(text)) if entry.value.id != "mapping"}
 
 
 def _compose(text: str) -> yaml.MappingNode | None:
@@ -71,22 +76,22 @@ def _compose(text: str) -> yaml.MappingNode | None:
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
-        raise ConfigError(f"not YAML: {error}", hint="csmd config edit") from error
+        raise ConfigError(f"config.yaml: not YAML: {error}", hint="csmd config edit") from error
     if root is not None and not isinstance(root, yaml.MappingNode):
         raise ConfigError("config.yaml: expected keys and values", hint="csmd config edit")
     return root
 
 
-def _entries(node: yaml.MappingNode | None, prefix: str = "", depth: int = 0) -> Iterator[Entry]:
-    for key, value in node.value if node is not None and depth < 8 else ():
+def _walk_entries(node: yaml.MappingNode | None, prefix: str = "", depth: int = 0) -> Iterator[Entry]:
+    for key, value in node.value if node is not None and depth < MAX_DEPTH else ():
         name = f"{prefix}{key.value}"
         yield Entry(name, key, value, node)
         if value.id == "mapping":
-            yield from _entries(value, f"{name}.", depth + 1)
+            yield from _walk_entries(value, f"{name}.", depth + 1)
 
 
 def _format_value(value: Any) -> str:
-    """A value as YAML on one line."""
+    """Returns a value as YAML on one line."""
     import yaml
 
     # As an item of a flow list, so that braces and commas in it are quoted.
@@ -96,7 +101,7 @@ def _format_value(value: Any) -> str:
 
 
 def _value_end(text: str, value: Any) -> int:
-    """The index where a value ends, without the comments after a block that YAML counts as part of it."""
+    """Returns the index where a value ends, without the comments after a block that YAML counts as part of it."""
     end = value.end_mark.index
     is_block = value.style in ("|", ">") if value.id == "scalar" else not value.flow_style
     if not is_block:

@@ -104,7 +104,7 @@ def _check_project(rows: Rows, project: str, settings: Settings) -> None:
     """Raises NotAllowed for a project that the user excluded or walled, unless `curator.projects` names it."""
     if not project or project in settings.curator_projects:
         return
-    excludes = Excludes(projects=settings.privacy_exclude, is_off=files.has_off_mark)
+    excludes = Excludes(projects=settings.privacy_exclude, is_marked=files.has_off_mark)
     if excludes.covers_directory(project) or excludes.has_off_mark(project):
         raise NotAllowed(f"{project} is left out", hint="`csmd config set curator.projects` names what may be sent")
     if project_identity.find_wall(rows, project):

@@ -23,9 +23,10 @@ from csmd.daemon import logs
 from csmd.embedding import installed_models
 from csmd.embedding.worker_client import Embedder
 from csmd.errors import CsmdError, StoreError
-from csmd.exclusions import Excludes, PauseFile
+from csmd.exclusions import Excludes
 from csmd.hosts import adapters
 from csmd.paths import is_directory, is_file
+from csmd.pauses import PauseFile
 from csmd.privacy.redaction import read_rule_state
 from csmd.recall import hybrid_search
 from csmd.store import files, telemetry_rows
@@ -352,7 +353,7 @@ def list_transcript_roots(config: Config) -> list[Path]:
 def build_excludes(config: Config, pauses: PauseFile) -> Excludes:
     """The user's exclusions."""
     projects, paths = config.settings.privacy_exclude, config.settings.files_left_out
-    return Excludes(projects=projects, files=paths, is_off=files.has_off_mark, pauses=pauses)
+    return Excludes(projects=projects, files=paths, is_marked=files.has_off_mark, pauses=pauses)
 
 
 def reload_pauses(pauses: PauseFile) -> bool:

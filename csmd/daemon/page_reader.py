@@ -13,8 +13,8 @@ from csmd.capture import instruction_files
 from csmd.daemon import reading
 from csmd.daemon.context import Context, now_iso, to_iso, to_local_time
 from csmd.dream import day_files, dream_undo, page_edits, page_files
-from csmd.exclusions import Pauses
 from csmd.paths import is_directory
+from csmd.pauses import Pauses
 from csmd.store.core import run_to_end
 
 # --- edited pages

@@ -24,8 +24,8 @@ from csmd.daemon import context, logs, reading
 from csmd.daemon.context import now_iso
 from csmd.daemon.instance import hold_instance_lock, load_configuration, run_explained
 from csmd.errors import BadInput, Damaged, StoreError
-from csmd.exclusions import PauseFile
 from csmd.paths import file_of_transcript
+from csmd.pauses import PauseFile
 from csmd.privacy.redaction import choose_words
 from csmd.store import activity, backup, files, integrity, recovery, schema_migrations, search, sqlite
 from csmd.store.core import Store

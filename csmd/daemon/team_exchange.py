@@ -67,9 +67,9 @@ class TeamExchange:
             self._joined, self._unsent = store.read(lambda rows: (team.find_team(rows), team.count_waiting(rows)))
         if self._joined is None or now - self._last_exchange < self._rest_s(now):
             return False
-        order, self._sent = store.read(partial(sharing.compose_order, joined=self._joined))
+        order, self._sent = store.read(partial(sharing.compose_order, membership=self._joined))
         self._last_exchange = now
-        self._poll = machine.start_in_thread(partial(sharing.speak, order))
+        self._poll = machine.start_in_thread(partial(sharing.run_exchange, order))
         return False
 
     def _rest_s(self, now: float) -> float:
@@ -91,7 +91,7 @@ class TeamExchange:
             return False
         self._poll, self._failures = None, 0
         self._has_more = bool(answer.get("more"))
-        settling = partial(sharing.settle, answer=answer, sent=self._sent, now=now_iso())
+        settling = partial(sharing.record_exchange, answer=answer, sent=self._sent, now=now_iso())
         self._received = store.write(settling)
         return bool(self._received)
 
@@ -163,7 +163,7 @@ class TeamExchange:
 
 
 def _request(order: Mapping[str, Any]) -> Generator[None, None, dict[str, Any]]:
-    return (yield from run_in_thread(partial(sharing.speak, order, limit_s=REQUEST_TIMEOUT_S)))
+    return (yield from run_in_thread(partial(sharing.run_exchange, order, limit_s=REQUEST_TIMEOUT_S)))
 
 
 def _require_team(store: Store) -> TeamRow:

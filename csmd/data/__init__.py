@@ -1,4 +1,4 @@
-"""Trained weights and word lists, read at first use."""
+"""Trained weights, word lists and help texts, read at first use."""
 
 from __future__ import annotations
 

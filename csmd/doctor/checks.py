@@ -129,8 +129,8 @@ def check(remedy: str, **settings: Any) -> Callable[[Examine], Examine]:
     """Adds a function to CHECKS, under its name and with its docstring as the question."""
 
     def add(examine: Examine) -> Examine:
-        ident, question = examine.__name__.replace("_", "-"), examine.__doc__ or ""
-        CHECKS.append(Check(id=ident, question=question, remedy=remedy, examine=examine, **settings))
+        check_id, question = examine.__name__.replace("_", "-"), examine.__doc__ or ""
+        CHECKS.append(Check(id=check_id, question=question, remedy=remedy, examine=examine, **settings))
         return examine
 
     return add
@@ -186,7 +186,7 @@ def other_assistants(scene: Scene) -> Iterator[Finding]:
 
 
 def _text_of(path: str) -> str | None:
-    """The text of a settings file; None for no file."""
+    """Returns the text of a settings file; None for no file."""
     data = foreign_files.read(Path(path))
     return None if data is None else data.decode(errors="replace")
 
@@ -220,8 +220,8 @@ def hooks_other_home(scene: Scene) -> Iterator[Finding]:
     """Are there hooks of another csmd?"""
     others = {(hook.home, hook.path) for hook in scene.hooks if hook.home not in ("", str(scene.paths.home))}
     for home, path in sorted(others):
-        gone = "" if is_directory(home) else ", which is gone"
-        yield warn(f"{path}: hooks of another csmd home, {home}{gone}", f"`CSMD_HOME={home} csmd uninstall`")
+        missing = "" if is_directory(home) else ", which is gone"
+        yield warn(f"{path}: hooks of another csmd home, {home}{missing}", f"`CSMD_HOME={home} csmd uninstall`")
 
 
 @check("`csmd install` finds another")
@@ -332,8 +332,8 @@ def capture(scene: Scene) -> Iterator[Finding]:
             what = f"the hook for {run.event} took {run.took_ms / 1000:.1f} s: the assistant waits for it"
             yield warn(what, "find out why the machine is busy")
         elif not run.stored and scene.status is not None and not scene.status.get("paused"):
-            place = "it is in the spool" if run.spooled else "it is in neither the store nor the spool"
-            yield fail(f"a turn that the hook for {run.event} reported is not found: {place}")
+            location = "it is in the spool" if run.spooled else "it is in neither the store nor the spool"
+            yield fail(f"a turn that the hook for {run.event} reported is not found: {location}")
         elif not run.stored and not run.spooled and scene.status is None:
             what = f"the hook for {run.event} does not spool: without a daemon, turns are lost"
             yield fail(what, "see the checks of the disk and of the hook")
@@ -394,7 +394,7 @@ def typed_prompts(scene: Scene) -> Iterator[Finding]:
 
 
 def spooled_events(home: Path) -> list[Path]:
-    """The spooled events, the oldest first; OSError if a directory cannot be read."""
+    """Returns the spooled events, the oldest first; OSError if a directory cannot be read."""
     folders = filter(is_directory, config.spool_places(home))
     events = (path for folder in folders for path in folder.iterdir() if path.suffix == ".event")
     return sorted(events, key=lambda path: path.name)
@@ -491,10 +491,11 @@ def client(scene: Scene) -> Iterator[Finding]:
 
 
 def client_version(env: Mapping[str, str]) -> str | None:
-    """The version that the first `claude` on PATH prints; "" if it prints none in time, None if there is no client."""
+    """Returns the version that the first `claude` on PATH prints; "" if it prints none in time, None if there is no
+    client."""
     search = env.get("PATH", "")
-    programs = plan.programs_in(search.split(os.pathsep), CLAUDE.program)
-    return plan.reported_version(programs[0], search) if programs else None
+    programs = plan.find_programs(search.split(os.pathsep), CLAUDE.program)
+    return plan.read_version(programs[0], search) if programs else None
 
 
 @check("give the container a CLAUDE_CONFIG_DIR of its own, or run `csmd install` on both sides")
@@ -502,7 +503,7 @@ def shared_settings(scene: Scene) -> Iterator[Finding]:
     """In a container: are the assistant's files its own?"""
     if not any(is_there(mark) for mark in CONTAINER_MARKS) and not scene.env.get("container"):
         return
-    points = home_disk.mount_points()
+    points = home_disk.read_mount_points()
     for folder in scene.dirs:
         if folder in points or folder / "projects" in points:
             effect = "its sessions have paths, and perhaps hooks, that do not exist here"
@@ -538,9 +539,8 @@ def config_dirs(scene: Scene) -> Iterator[Finding]:
     seen = {os.path.realpath(folder) for folder in (*scene.recorded, *watched)}
     for variable, folder in variables.items():
         if folder and is_directory(Path(folder) / "projects") and os.path.realpath(folder) not in seen:
-            yield warn(
-                f"{variable} names {folder}, which csmd does not read", f"`CLAUDE_CONFIG_DIR={folder} csmd install`"
-            )
+            what = f"{variable} names {folder}, which csmd does not read"
+            yield warn(what, f"`CLAUDE_CONFIG_DIR={folder} csmd install`")
             seen.add(os.path.realpath(folder))
     for folder in ((scene.status or {}).get("clients") or {}).get("elsewhere", ()):
         if os.path.realpath(folder) not in seen:
@@ -618,7 +618,7 @@ def _check_disk(path: Path, finding: Callable[[str, str], Finding], effect: str)
 def file_system(scene: Scene) -> Iterator[Finding]:
     """Is the home on a disk of this machine?"""
     home = Path(os.path.realpath(scene.paths.home))
-    kind, mount = home_disk.file_system(home)
+    kind, mount = home_disk.find_file_system(home)
     if kind in home_disk.NETWORK:
         yield warn(f"{home} is on {kind} ({mount}): locks are unreliable, and a lost connection stops capture")
 
@@ -670,6 +670,6 @@ def unreadable(scene: Scene) -> Iterator[Finding]:
 @check("remove those that you do not use: each installs a hook of its own version")
 def commands(scene: Scene) -> Iterator[Finding]:
     """Is there one csmd on the PATH?"""
-    programs = plan.programs_in(scene.env.get("PATH", "").split(os.pathsep), "csmd")
+    programs = plan.find_programs(scene.env.get("PATH", "").split(os.pathsep), "csmd")
     if len(programs) > 1:
         yield note(f"there are {len(programs)} csmd on the PATH: {', '.join(map(str, programs[:3]))}")

@@ -29,11 +29,8 @@ from csmd.paths import Paths, is_directory, is_there
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
 #: An assistant's event that reports a turn -> csmd's name for it, and the payload's key with the text.
-TURN_EVENTS = {
-    event: marker
-    for markers in (PROBED_EVENTS, *(files.markers for files in FILES.values()))
-    for event, marker in markers.items()
-}
+_MARKERS = (PROBED_EVENTS, *(files.markers for files in FILES.values()))
+TURN_EVENTS = {event: marker for markers in _MARKERS for event, marker in markers.items()}
 #: The letters of a marker: no vowels, so that it is not a word.
 LETTERS = "bcdfghjklmnpqrstvwxz"
 WORD_LETTERS = 20
@@ -58,8 +55,9 @@ def send_markers(paths: Paths, hooks: Sequence[Registered], *, answers: bool) ->
             client.call(paths, "csm_probe_take", {"id": f"{PROBE_SESSION}{LETTERS}"}, patience_s=SEARCH_TIMEOUT_S)
         except CsmdError:
             return ()  # an older daemon would store the marker as a turn
-    ours = {(hook.event, hook.command): hook for hook in hooks if hook.event in TURN_EVENTS and hook.scope == "user"}
-    return tuple(_send_marker(paths, hook, answers) for hook in list(ours.values())[:MAX_HOOKS])
+    turn_hooks = [hook for hook in hooks if hook.event in TURN_EVENTS and hook.scope == "user"]
+    own_hooks = {(hook.event, hook.command): hook for hook in turn_hooks}
+    return tuple(_send_marker(paths, hook, answers) for hook in list(own_hooks.values())[:MAX_HOOKS])
 
 
 def _send_marker(paths: Paths, hook: Registered, answers: bool) -> HookRun:
@@ -84,9 +82,8 @@ def _send_marker(paths: Paths, hook: Registered, answers: bool) -> HookRun:
         spooled = True
         with contextlib.suppress(OSError):
             path.unlink()
-    return HookRun(
-        event=hook.event, command=hook.command, took_ms=took_ms, problem=problem, stored=stored, spooled=spooled
-    )
+    run = HookRun(event=hook.event, command=hook.command, took_ms=took_ms, problem=problem)
+    return replace(run, stored=stored, spooled=spooled)
 
 
 def _run(hook: Registered, payload: bytes, home: Path) -> str:
@@ -108,7 +105,7 @@ def _run(hook: Registered, payload: bytes, home: Path) -> str:
 
 
 def _spooled_markers(paths: Paths, session: str) -> list[Path]:
-    """The spooled events of a marker's session."""
+    """Returns the spooled events of a marker's session."""
     spooled = []
     with contextlib.suppress(OSError):
         for path in spooled_events(paths.home):
@@ -124,12 +121,12 @@ def read_scene(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = 
     recorded: tuple[Path, ...] = ()
     others: tuple[tuple[str, Path], ...] = ()
     try:
-        recorded, others = plan.assistant_dirs(paths), plan.host_dirs(paths)
+        recorded, others = plan.read_assistant_dirs(paths), plan.read_host_dirs(paths)
     except (CsmdError, OSError) as error:
         problems = (str(error),)
     dirs = tuple(dict.fromkeys((*recorded, config.assistant_dir())))
     managed = managed or Path(CLAUDE.managed_file(sys.platform))
-    process = service.running_service(paths)
+    process = service.find_process(paths)
     scene = Scene(
         paths=paths, cwd=cwd, user_home=config.user_home(), now_s=now_s, env=config.environment(), recorded=recorded,
         dirs=dirs, problems=problems, pid=process.pid if process else 0, host_dirs=others,
@@ -142,7 +139,7 @@ def read_scene(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = 
 def ask_program(paths: Paths, files: HostFiles, folder: Path, cwd: Path) -> dict[str, str] | None:
     """Asks an assistant's program about csmd's hooks: event -> state; None if it cannot be asked or does not answer."""
     search, question = config.child_environment().get("PATH", os.defpath), files.question
-    programs = plan.programs_in(search.split(os.pathsep), files.program) if question else []
+    programs = plan.find_programs(search.split(os.pathsep), files.program) if question else []
     if question is None or not programs:
         return None
     environment = {**config.child_environment(), **files.environment(folder)}
@@ -171,7 +168,7 @@ def _read_states(child: subprocess.Popen[bytes], question: Question, cwd: Path, 
 
 
 def _hooks_of_others(scene: Scene) -> list[Registered]:
-    """The hooks of other assistants that take a marker, as far as they are registered."""
+    """Returns the hooks of other assistants that take a marker, as far as they are registered."""
     return [
         Registered(
             event=event, command=files.hook_command("", scene.paths.home, event), home=str(scene.paths.home),
@@ -184,7 +181,7 @@ def _hooks_of_others(scene: Scene) -> list[Registered]:
 
 
 def _with_answers(scene: Scene) -> Scene:
-    """The scene with the daemon's answers and the results of the markers."""
+    """Returns the scene with the daemon's answers and the results of the markers."""
     paths, ask = scene.paths, partial(client.call, scene.paths)
     try:
         scene = replace(scene, status=ask("csm_runtime_status", patience_s=STATUS_TIMEOUT_S))
@@ -206,7 +203,7 @@ def _with_answers(scene: Scene) -> Scene:
 
 
 def read_sources(dirs: tuple[Path, ...], cwd: Path, managed: Path) -> tuple[host_settings.Source, ...]:
-    """The settings files of sessions in `cwd`, by precedence."""
+    """Returns the settings files of sessions in `cwd`, by precedence."""
     sources = []
     pieces = run_bounded(lambda: host_settings.managed_pieces(managed), READ_TIMEOUT_S) or []
     for path, scope in [*pieces, *host_settings.settings_files(dirs, cwd, managed)]:
@@ -224,7 +221,7 @@ def _read_bytes(path: Path) -> bytes | None:
 
 
 def read_states(dirs: tuple[Path, ...]) -> dict[str, Any]:
-    """The client's state, merged from its files; earlier ones take precedence."""
+    """Returns the client's state, merged from its files; earlier ones take precedence."""
     state: dict[str, Any] = {}
     for path in [path for folder in dirs for path in host_settings.state_files(folder)]:
         try:
@@ -247,7 +244,7 @@ def collect_findings(checks: Sequence[Check], scene: Scene) -> list[tuple[Check,
 
 
 def _wait_for_findings(check: Check, wait: Callable[[float], list[Finding] | None] | None) -> list[Finding]:
-    """The findings of one check; an error or a timeout becomes a finding."""
+    """Returns the findings of one check; an error or a timeout becomes a finding."""
     failed = "could not be checked"
     if wait is None:
         return [warn(f"{failed}: no thread can be started", THREADS_HINT)]
@@ -267,7 +264,7 @@ def _wait_for_findings(check: Check, wait: Callable[[float], list[Finding] | Non
 
 
 def diagnose(scene: Scene) -> dict[str, Any]:
-    """The verdict and every check's findings.
+    """Returns the verdict and every check's findings.
 
     Returns `{"works", "verdict", "took_ms", "checks": [{"id", "question", "level", "findings"}]}`.
     """

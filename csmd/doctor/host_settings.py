@@ -17,6 +17,7 @@ from csmd import wire
 from csmd.errors import BadInput
 from csmd.hosts.host_files import expand_words, parse_days, split_command
 from csmd.hosts.registrations import CLAUDE
+from csmd.json_fields import mapping, mappings
 
 Scope = Literal["managed", "local", "project", "user"]
 #: Every event of the client.
@@ -31,22 +32,13 @@ EVENTS = (
 OLDEST_CLIENT = (1, 0, 85)
 #: Other memory programs: name -> pattern of their commands, plugins and servers.
 OTHERS: Mapping[str, str] = {
-    "claude-mem": "claude-mem",
-    "mem0": "(?:mem0|openmemory)",
-    "memsearch": "memsearch",
-    "episodic-memory": "episodic-memory",
-    "basic-memory": "basic-memory",
-    "memory-keeper": "(?:mcp-)?memory-keeper",
-    "mcp-memory-service": "(?:mcp-)?memory-service",
-    "mempalace": "mempalace",
-    "hindsight": "hindsight(?:-memory|-mcp|-embed)?",
-    "supermemory": "(?:claude-)?supermemory",
-    "letta": "(?:claude-subconscious|letta)",
-    "cognee": "cognee",
-    "zep": "(?:zep|graphiti)(?:-mcp)?",
-    "deja-vu": "deja-vu",
-    "claude-diary": "claude-diary",
-}
+    "claude-mem": "claude-mem", "mem0": "(?:mem0|openmemory)", "memsearch": "memsearch",
+    "episodic-memory": "episodic-memory", "basic-memory": "basic-memory", "memory-keeper": "(?:mcp-)?memory-keeper",
+    "mcp-memory-service": "(?:mcp-)?memory-service", "mempalace": "mempalace",
+    "hindsight": "hindsight(?:-memory|-mcp|-embed)?", "supermemory": "(?:claude-)?supermemory",
+    "letta": "(?:claude-subconscious|letta)", "cognee": "cognee", "zep": "(?:zep|graphiti)(?:-mcp)?",
+    "deja-vu": "deja-vu", "claude-diary": "claude-diary",
+}  # fmt: skip
 _HOOK = re.compile(r"(/.*)/hook/(?:csmd_hook\.py|post-turn|pre-compact|session-start|session-end|subagent-stop|prompt)")
 
 
@@ -74,19 +66,17 @@ class Source:
 
 
 def settings_files(folders: Sequence[Path], cwd: Path, managed: Path) -> list[tuple[Path, Scope]]:
-    """The settings files of sessions in `cwd`, by precedence."""
+    """Returns the settings files of sessions in `cwd`, by precedence."""
     users: dict[Path, Scope] = {folder / "settings.json": "user" for folder in folders}
-    own: dict[Path, Scope] = {
-        managed: "managed",
-        cwd / ".claude" / "settings.local.json": "local",
-        cwd / ".claude" / "settings.json": "project",
-    }
+    project = cwd / ".claude"
+    own: dict[Path, Scope] = {managed: "managed", project / "settings.local.json": "local"}
+    own[project / "settings.json"] = "project"
     # In the parent of the assistant's own directory the project's file is the user's.
     return [(path, scope) for path, scope in own.items() if path not in users] + list(users.items())
 
 
 def managed_pieces(managed: Path) -> list[tuple[Path, Scope]]:
-    """The drop-ins of managed settings (`managed-settings.d/*.json`) by precedence: the last by name first."""
+    """Returns the drop-ins of managed settings (`managed-settings.d/*.json`) by precedence: the last by name first."""
     folder = managed.with_suffix(".d")
     return [(path, "managed") for path in sorted(folder.glob("*.json"), reverse=True)]
 
@@ -108,27 +98,15 @@ def read_source(path: Path, scope: Scope, read: Callable[[Path], bytes | None]) 
 
 
 def registered_commands(source: Source) -> list[Registered]:
-    """Every command that a file registers, in order."""
-    hooks = source.value.get("hooks")
-    handlers = (
-        (event, handler)
-        for event, groups in (hooks.items() if isinstance(hooks, dict) else ())
-        for group in _dicts(groups)
-        for handler in _dicts(group.get("hooks"))
-    )
-    return [_registered(event, handler, source) for event, handler in handlers]
+    """Returns every command that a file registers, in order."""
+    commands = []
+    for event, groups in mapping(source.value, "hooks").items():
+        for group in mappings(groups):
+            commands += [_make_registered(event, handler, source) for handler in mappings(group.get("hooks"))]
+    return commands
 
 
-def _dicts(value: Any) -> list[dict[str, Any]]:
-    """The objects in a list; [] for anything else."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _registered(event: str, handler: dict[str, Any], source: Source) -> Registered:
+def _make_registered(event: str, handler: dict[str, Any], source: Source) -> Registered:
     arguments = handler.get("args")
     words = [handler.get("command"), *(arguments if isinstance(arguments, list) else [])]
     command = shlex.join(map(str, words)) if len(words) > 1 else str(words[0] or "")
@@ -139,7 +117,7 @@ def _registered(event: str, handler: dict[str, Any], source: Source) -> Register
 
 
 def program(command: str) -> str:
-    """The name of the program that a command runs, without its directory and arguments."""
+    """Returns the name of the program that a command runs, without its directory and arguments."""
     words = split_command(command)
     while words and re.fullmatch(r"\w+=.*", words[0]):
         words = words[1:]
@@ -147,54 +125,54 @@ def program(command: str) -> str:
 
 
 def variables(source: Source) -> dict[str, Any]:
-    """The environment variables that a file sets for sessions."""
-    return _dict(source.value.get("env"))
+    """Returns the environment variables that a file sets for sessions."""
+    return mapping(source.value, "env")
 
 
 def variable(sources: Sequence[Source], name: str) -> tuple[Source | None, str]:
-    """The file that sets a session's environment variable, and the value; (None, "") for none."""
+    """Returns the file that sets a session's environment variable, and the value; (None, "") for none."""
     settings = ((source, variables(source)) for source in sources)
     return next(((source, str(values[name])) for source, values in settings if name in values), (None, ""))
 
 
 def cleanup_days(sources: Sequence[Source]) -> tuple[int, str]:
-    """(days after which transcripts are deleted, the first file that states them, "" for the default)."""
-    stated = ((parse_days(source.value.get("cleanupPeriodDays")), source.path) for source in sources)
-    return next(((days, path) for days, path in stated if days is not None), (CLAUDE.transcript_days, ""))
+    """Returns (days after which transcripts are deleted, the first file that states them, "" for the default)."""
+    days_by_source = ((parse_days(source.value.get("cleanupPeriodDays")), source.path) for source in sources)
+    return next(((days, path) for days, path in days_by_source if days is not None), (CLAUDE.transcript_days, ""))
 
 
 def plugins(sources: Sequence[Source]) -> list[str]:
-    """The names of the plugins that are switched on, without their marketplace."""
+    """Returns the names of the plugins that are switched on, without their marketplace."""
     is_on: dict[str, bool] = {}
     for source in reversed(sources):
-        chosen = _dict(source.value.get("enabledPlugins"))
+        chosen = mapping(source.value, "enabledPlugins")
         is_on |= {str(name).partition("@")[0]: bool(on) for name, on in chosen.items()}
     return sorted(name for name, on in is_on.items() if on)
 
 
 def servers(state: Mapping[str, Any], cwd: str) -> list[str]:
-    """The names of the MCP servers of the user and of this directory."""
-    places = (state, _project(state, cwd))
-    return [str(name) for place in places for name in _dict(place.get("mcpServers"))]
+    """Returns the names of the MCP servers of the user and of this directory."""
+    locations = (state, _project(state, cwd))
+    return [str(name) for location in locations for name in mapping(location, "mcpServers")]
 
 
 def other_memories(words: Sequence[str]) -> list[str]:
-    """The other memory programs that are named in these commands, plugins and servers."""
+    """Returns the other memory programs that are named in these commands, plugins and servers."""
     text = "\n".join(words)
     return [name for name, pattern in OTHERS.items() if re.search(rf"(?<![\w-]){pattern}(?!\w)", text, re.IGNORECASE)]
 
 
 def is_trusted(state: Mapping[str, Any], cwd: str) -> bool | None:
     """Whether the user has trusted a directory or a parent; None if the client knows none of them."""
-    projects = [_project(state, str(place)) for place in (Path(cwd), *Path(cwd).parents)]
+    projects = [_project(state, str(folder)) for folder in (Path(cwd), *Path(cwd).parents)]
     return any(project.get("hasTrustDialogAccepted") is True for project in projects) if any(projects) else None
 
 
 def _project(state: Mapping[str, Any], cwd: str) -> dict[str, Any]:
-    return _dict(_dict(state.get("projects")).get(cwd))
+    return mapping(mapping(state, "projects"), cwd)
 
 
 def state_files(folder: Path) -> list[Path]:
-    """The files with the client's state, trusted directories among it, for one configuration directory."""
+    """Returns the files with the client's state, trusted directories among it, for one configuration directory."""
     at_home = [folder.parent / ".claude.json"] if folder.name == ".claude" else []
     return [folder / ".claude.json", *at_home]

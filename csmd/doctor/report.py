@@ -42,7 +42,7 @@ Placeholders = tuple[tuple[str, str], ...]
 
 @cache
 def read_vocabulary() -> frozenset[str]:
-    """Every word of csmd's own source, in lower case."""
+    """Returns every word of csmd's own source, in lower case."""
     texts = (path.read_text(encoding="utf-8") for path in Path(csmd.__file__).parent.rglob("*.py"))
     return frozenset(word.lower() for text in texts for word in _WORD.findall(text) if word.isascii())
 
@@ -64,9 +64,9 @@ class Redactor:
     words: frozenset[str] = field(default_factory=read_vocabulary)
 
     def text(self, text: str) -> str:
-        """The text without words that are not in csmd's source."""
-        for place, placeholder in self.placeholders:
-            text = re.sub(rf"(?<![\w-]){re.escape(place)}(?![\w-])", placeholder, text)
+        """Returns the text without words that are not in csmd's source."""
+        for prefix, placeholder in self.placeholders:
+            text = re.sub(rf"(?<![\w-]){re.escape(prefix)}(?![\w-])", placeholder, text)
         return _WORD.sub(self._word, _GROUPS.sub(LEFT_OUT, _PATH.sub("<path>", text)))
 
     def _word(self, match: re.Match[str]) -> str:
@@ -76,7 +76,7 @@ class Redactor:
         return word if word.lower() in self.words else LEFT_OUT
 
     def value(self, value: Any) -> Any:
-        """A JSON value with every text and key redacted."""
+        """Returns a JSON value with every text and key redacted."""
         if isinstance(value, Mapping):
             return {self.text(str(key)): self.value(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
@@ -110,40 +110,35 @@ class Material(NamedTuple):
 Part = Callable[[Material], Any]
 
 
-def _versions(material: Material) -> Any:
+def _describe_versions(material: Material) -> Any:
     libraries = {}
     for name in LIBRARIES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            libraries[name] = _number(importlib.metadata.version(name))
+            libraries[name] = _parse_number(importlib.metadata.version(name))
     return {
-        "csmd": csmd.__version__,
-        "daemon": _number((material.scene.status or {}).get("version", "none answers")),
-        "client": _number(checks.client_version(material.scene.env) or "none found"),
-        "Python": platform.python_version(),
-        "implementation": platform.python_implementation(),
-        "system": platform.system(),
-        "release": _number(platform.release()),
-        "machine": platform.machine(),
+        "csmd": csmd.__version__, "daemon": _parse_number((material.scene.status or {}).get("version", "none answers")),
+        "client": _parse_number(checks.client_version(material.scene.env) or "none found"),
+        "Python": platform.python_version(), "implementation": platform.python_implementation(),
+        "system": platform.system(), "release": _parse_number(platform.release()), "machine": platform.machine(),
         "libraries": libraries,
-    }
+    }  # fmt: skip
 
 
-def _number(version: str) -> str:
-    """The leading numbers of a version, as a suffix may be personal."""
+def _parse_number(version: str) -> str:
+    """Returns the leading numbers of a version, as a suffix may be personal."""
     match = re.match(r"\d+(?:\.\d+)*", version)
     return match[0] if match else LEFT_OUT
 
 
-def _checks(material: Material) -> Any:
+def _describe_checks(material: Material) -> Any:
     checks = material.examined["checks"]
     return {
-        "verdict": material.redact(material.examined["verdict"]),
-        "took_ms": material.examined["took_ms"],
+        "verdict": material.redact(material.examined["verdict"]), "took_ms": material.examined["took_ms"],
         "checks": [material.redact(check) if check["findings"] else f"{check['id']}: ok" for check in checks],
-    }
+    }  # fmt: skip
 
 
-def _status(material: Material) -> Any:
+def _describe_status(material: Material) -> Any:
     if material.scene.status is None:
         return material.redact(material.scene.trouble[0] or "no daemon answers")
     numbered = enumerate(material.scene.status["projects"], 1)
@@ -151,40 +146,39 @@ def _status(material: Material) -> Any:
     return material.redact({**material.scene.status, "projects": projects})
 
 
-def _settings(material: Material) -> Any:
+def _describe_settings(material: Material) -> Any:
     return [
         {
             "file": material.redact(source.path),
             "whose": source.scope,
             "problem": material.redact(source.problem),
-            "hooks": _hooks(material, source),
-            "sets": {key: _plain(source.value[key]) for key in PLAIN_SETTINGS if key in source.value},
+            "hooks": _list_hook_owners(material, source),
+            "sets": {key: _to_plain_value(source.value[key]) for key in PLAIN_SETTINGS if key in source.value},
             "other keys": sum(key not in (*PLAIN_SETTINGS, "hooks", "env") for key in source.value),
             "environment variables": len(host_settings.variables(source)),
         }
-        for source in material.scene.sources
-        if source.exists or source.problem
-    ]
+        for source in material.scene.sources if source.exists or source.problem
+    ]  # fmt: skip
 
 
-def _hooks(material: Material, source: host_settings.Source) -> dict[str, list[str]]:
-    """Event -> owners of its hooks; for a foreign command the name of its program only."""
+def _list_hook_owners(material: Material, source: host_settings.Source) -> dict[str, list[str]]:
+    """Returns event -> owners of its hooks; for a foreign command only the name of its program."""
     owners: dict[str, list[str]] = {}
     for hook in host_settings.registered_commands(source):
         event = hook.event if hook.event in host_settings.EVENTS else material.redact(hook.event)
-        ours = "csmd" if hook.home == str(material.scene.paths.home) else "csmd of another home"
-        owners.setdefault(event, []).append(ours if hook.home else _program(hook.command))
+        label = "csmd" if hook.home == str(material.scene.paths.home) else "csmd of another home"
+        owners.setdefault(event, []).append(label if hook.home else _name_program(hook.command))
     return owners
 
 
-def _program(command: str) -> str:
-    """The name of a program; LEFT_OUT if it could be a key or a person's name."""
+def _name_program(command: str) -> str:
+    """Returns the name of a program; LEFT_OUT if it could be a key or a person's name."""
     name = host_settings.program(command)
     plain = re.fullmatch(r"[a-z]+(?:[-_.][a-z]+)*\d{0,2}", name) and len(name) <= 24
     return name if plain else LEFT_OUT
 
 
-def _plain(value: Any) -> Any:
+def _to_plain_value(value: Any) -> Any:
     return value if isinstance(value, bool | int | float) else type(value).__name__
 
 
@@ -192,7 +186,7 @@ def _plain(value: Any) -> Any:
 ORIGINALS = {"None": "no file", foreign_files.BY_REMOVAL: "by removal"}
 
 
-def _record(material: Material) -> Any:
+def _describe_record(material: Material) -> Any:
     try:
         record = plan.load_record(material.scene.paths)
     except CsmdError as error:
@@ -206,28 +200,27 @@ def _record(material: Material) -> Any:
         "assistant directories": len(record["assistant_dirs"]),
         "newer events": material.redact(record["events"]),
         "kept by": material.redact(str((record["service"] or {}).get("kind", "nobody"))),
-        "put into place by": _number(str(record["version"])),
+        "put into place by": _parse_number(str(record["version"])),
         "other keys": material.redact(sorted(set(record) - set(plan.EMPTY_RECORD))),
-        "hook files": sorted(name for name in _names(material.scene.paths.hook_dir) if name in plan.COPIED),
+        "hook files": sorted(name for name in _list_names(material.scene.paths.hook_dir) if name in plan.COPIED),
     }  # fmt: skip
 
 
-def _configuration(material: Material) -> Any:
-    """Settings that differ from their defaults: numbers and switches, and the lengths of lists."""
+def _describe_configuration(material: Material) -> Any:
+    """Returns the settings that differ from their defaults: numbers and switches, and the lengths of lists."""
     path = material.scene.paths.config_file
     try:
-        chosen = config.parse_settings(config.read_text(path), where="config.yaml")
+        settings = config.parse_settings(config.read_text(path), where="config.yaml")
     except ConfigError as error:
         return f"config.yaml cannot be read: {type(error).__name__}"
-    values = {setting.name: getattr(chosen, setting.name) for setting in fields(chosen)}
+    values = {setting.name: getattr(settings, setting.name) for setting in fields(settings)}
     return {
-        config.Settings.key(name): f"{len(value)} of them" if isinstance(value, tuple) else _plain(value)
-        for name, value in values.items()
-        if value != getattr(config.Settings(), name)
-    }
+        config.Settings.key(name): f"{len(value)} of them" if isinstance(value, tuple) else _to_plain_value(value)
+        for name, value in values.items() if value != getattr(config.Settings(), name)
+    }  # fmt: skip
 
 
-def _database(material: Material) -> Any:
+def _describe_database(material: Material) -> Any:
     file = material.scene.paths.database
     if material.scene.status is None:
         return {"bytes": file.stat().st_size if is_there(file) else 0}
@@ -239,25 +232,24 @@ def _database(material: Material) -> Any:
     return material.redact({**shape, "tables": tables})
 
 
-def _files(material: Material) -> Any:
+def _count_files(material: Material) -> Any:
     waiting = spooled_events(material.scene.paths.home)
     sizes = [path.stat().st_size for path in waiting if is_there(path)]
     return {
-        "spooled events": len(waiting),
-        "spooled bytes": sum(sizes),
+        "spooled events": len(waiting), "spooled bytes": sum(sizes),
         "oldest spooled (s)": round(material.scene.now_s - int(waiting[0].name[:16], 16) / 1e9) if waiting else 0,
-        "quarantined notes": len(_names(material.scene.paths.quarantine)),
+        "quarantined notes": len(_list_names(material.scene.paths.quarantine)),
         "session files": sum(1 for _ in material.scene.paths.sessions.glob("*/*.jsonl")),
-        "models": len(_names(material.scene.paths.models)),
-    }
+        "models": len(_list_names(material.scene.paths.models)),
+    }  # fmt: skip
 
 
-def _names(folder: Path) -> list[str]:
+def _list_names(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()] if is_directory(folder) else []
 
 
-def _tail(path: Path, redact: Callable[[Any], Any]) -> str:
-    """The last lines of one of csmd's own files, redacted."""
+def _read_tail(path: Path, redact: Callable[[Any], Any]) -> str:
+    """Returns the last lines of one of csmd's own files, redacted."""
     try:
         with open_plain(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_BYTES))
@@ -269,19 +261,19 @@ def _tail(path: Path, redact: Callable[[Any], Any]) -> str:
 
 #: The parts of a report in order: name, description, function that makes it.
 PARTS: tuple[tuple[str, str, Part], ...] = (
-    ("versions", "of csmd, Python, its libraries and the system", _versions),
-    ("doctor", "the findings of `csmd doctor`", _checks),
-    ("status", "the answer of `csmd status`, projects as numbers", _status),
-    ("settings", "the registered hooks; of others the program's name", _settings),
-    ("install", "the shape of the record of the install", _record),
-    ("configuration", "numbers and switches of config.yaml that you chose", _configuration),
-    ("database", "tables, numbers of rows, SQLite's settings", _database),
-    ("files", "numbers of waiting events and of notes", _files),
-    ("log", f"its last {LOG_LINES} lines", lambda material: _tail(material.scene.paths.log_file, material.redact)),
+    ("versions", "of csmd, Python, its libraries and the system", _describe_versions),
+    ("doctor", "the findings of `csmd doctor`", _describe_checks),
+    ("status", "the answer of `csmd status`, projects as numbers", _describe_status),
+    ("settings", "the registered hooks; of others the program's name", _describe_settings),
+    ("install", "the shape of the record of the install", _describe_record),
+    ("configuration", "numbers and switches of config.yaml that you chose", _describe_configuration),
+    ("database", "tables, numbers of rows, SQLite's settings", _describe_database),
+    ("files", "numbers of waiting events and of notes", _count_files),
+    ("log", f"its last {LOG_LINES} lines", lambda material: _read_tail(material.scene.paths.log_file, material.redact)),
     ("start", "the output of a daemon that did not start",
-    lambda material: _tail(material.scene.paths.complaint, material.redact)),
+    lambda material: _read_tail(material.scene.paths.complaint, material.redact)),
     ("crash", "where a command crashed",
-    lambda material: _tail(material.scene.paths.log_dir / "crash.txt", material.redact)),
+    lambda material: _read_tail(material.scene.paths.log_dir / "crash.txt", material.redact)),
 )  # fmt: skip
 HEAD = (
     "csmd report of {when}. Nothing was sent: read it, then attach it or paste it into a bug report.\n"
@@ -304,13 +296,10 @@ def compose(scene: Scene, examined: dict[str, Any]) -> list[tuple[str, str, str]
 
 def _find_placeholders(scene: Scene) -> Placeholders:
     folders = {
-        "home": str(scene.paths.home),
-        "log": str(scene.paths.log_dir),
-        "here": str(scene.cwd),
-        "user home": str(scene.user_home),
-        "csmd": str(Path(csmd.__file__).parent),
+        "home": str(scene.paths.home), "log": str(scene.paths.log_dir), "here": str(scene.cwd),
+        "user home": str(scene.user_home), "csmd": str(Path(csmd.__file__).parent),
         **{f"assistant {number}": str(folder) for number, folder in enumerate(scene.dirs, 1)},
-    }
+    }  # fmt: skip
     projects = [row["root"] for row in (scene.status or {}).get("projects", ()) if row["root"]]
     names = {"host": socket.gethostname()}
     with contextlib.suppress(OSError, KeyError):  # a user without a name

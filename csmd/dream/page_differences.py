@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from csmd.dream.page_content import FACTS_HEADING, strip_figures
 from csmd.dream.page_format import Page
-from csmd.exclusions import NOT_KEPT
+from csmd.file_lines import NOT_KEPT
 from csmd.hosts.tool_calls import READERS, SHELL
 from csmd.text import markdown
 from csmd.text.markdown import line_key

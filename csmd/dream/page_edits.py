@@ -30,10 +30,10 @@ from csmd.dream.page_differences import (
 )
 from csmd.dream.page_format import Item, Page
 from csmd.errors import CsmdError
-from csmd.exclusions import Pauses
 from csmd.extraction.candidate_passages import MAX_CHARACTERS
 from csmd.knowledge import Candidate, Evidence, Provenance, Statement
 from csmd.memory import remember, review_answers
+from csmd.pauses import Pauses
 from csmd.privacy.fingerprints import PURGED, Marks
 from csmd.store import candidates, files, memories, stored_pages, tombstones, topics
 from csmd.store.core import Store

@@ -11,7 +11,7 @@ from csmd.dream.actions import Snapshot, sort_key
 from csmd.knowledge import Memory
 from csmd.memory import duplicates
 from csmd.text import claims, restatement, similarity
-from csmd.text.renames import find_renames, follow_renames
+from csmd.text.claims import find_renames, follow_renames
 
 #: Most memories that a memory is compared with because of a topic or a contradicted word.
 MAX_SIMILAR = 12

@@ -18,10 +18,10 @@ from csmd.text.clauses import COPULA
 from csmd.text.corrections import find_corrected, find_values
 from csmd.text.display import ARROW, cut, squeeze
 from csmd.text.language import language_of
-from csmd.text.orders import is_about_errand
 from csmd.text.sentence import DIALOGUE, Speaker, ends_with_question, has, opens, parse, refers_back
 from csmd.text.sentence_words import UNSPACED
 from csmd.text.tokens import STOP_WORDS, content_words
+from csmd.text.trimming import is_about_errand
 
 #: Most words of an answer; a longer clause says by itself what it wants.
 MAX_ANSWER_WORDS = 9

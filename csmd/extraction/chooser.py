@@ -21,12 +21,12 @@ from csmd.extraction.exchange_sources import Role, Source
 from csmd.extraction.passage_scores import Passage, Weights, load_weights, make_passage
 from csmd.hosts import adapters
 from csmd.knowledge import Statement
-from csmd.text import prose, quotations, sentence, statement_trimming
+from csmd.text import prose, quotations, sentence, trimming
 from csmd.text.sentence import Speaker, parse
 from csmd.text.similarity import gist, share
-from csmd.text.statement_trimming import trim_statement
 from csmd.text.switches import changes_mind
 from csmd.text.tokens import content_words, words_of
+from csmd.text.trimming import trim_statement
 from csmd.vocabulary import PROMPTS, Authority
 
 #: Most statements of one turn, if not one. A summary of hours of work states several things.
@@ -209,7 +209,7 @@ def split_turn(turn: StoredTurn) -> list[prose.Sentence]:
     if turn.kind not in PROMPTS:
         return prose.outline(turn.text)
     own = prose.outline(quotations.blank_quotations(turn.text))
-    return [each._replace(text=clause) for each in own for clause in statement_trimming.split_clauses(each.text)]
+    return [each._replace(text=clause) for each in own for clause in trimming.split_clauses(each.text)]
 
 
 def _find_accepted_proposal(turn: StoredTurn, last_reply: str, last_prompt: str) -> list[Chosen]:

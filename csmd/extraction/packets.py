@@ -19,7 +19,7 @@ from csmd.store import cursors, packet_rows, tampered_transcripts
 from csmd.store.core import Store
 from csmd.store.cursors import SessionBehind
 from csmd.store.sqlite import Rows
-from csmd.text import orders, prose, quotations, sentence, tokens
+from csmd.text import prose, quotations, sentence, tokens, trimming
 from csmd.text.sentence import parse
 from csmd.vocabulary import PROMPTS, PacketKind, Stance
 
@@ -183,12 +183,12 @@ def find_orders(text: str) -> list[Order]:
 
 
 def _read_order(piece: str, *, is_asked: bool) -> Order | None:
-    bare = orders.bare_order(piece).rstrip(" ?")
+    bare = trimming.strip_order(piece).rstrip(" ?")
     against = sentence.without_opening("leave", "en", bare)
     if against and any(sentence.has(name, "en", against) for name in ("moment", "now", "condition")):
         return None
     bare = against or bare
-    if not (against or orders.may_be_order(bare, is_asked=is_asked)):
+    if not (against or trimming.may_be_order(bare, is_asked=is_asked)):
         return None
     words = tokens.words_of(bare)
     if not is_asked and (len(words) > MAX_BARE_WORDS or not all(map(str.isalpha, words))):

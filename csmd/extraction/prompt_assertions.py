@@ -15,8 +15,8 @@ from csmd.extraction.candidate_passages import MAX_CONTENT_WORDS, ends_sentence,
 from csmd.extraction.passage_scores import Passage, Weights, certainty, make_passage
 from csmd.text import prose
 from csmd.text.sentence import RULES, find_request, has, parse, refers_back
-from csmd.text.statement_trimming import trim_statement
 from csmd.text.switches import changes_mind
+from csmd.text.trimming import trim_statement
 
 
 class _Bars(NamedTuple):

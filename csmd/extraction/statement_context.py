@@ -12,8 +12,8 @@ from csmd.cache import cached
 from csmd.conversation import SessionPrompt, StatedInTurn, StatedMemory
 from csmd.extraction import failure_reports, packets
 from csmd.text import display, prose, similarity, tokens
-from csmd.text.orders import bare_order
 from csmd.text.sentence import ends_with_question, has, opens, parse, tells_what_was_done
+from csmd.text.trimming import strip_order
 
 #: What says by itself where: a file, a path, a name of code.
 _PLACE = re.compile(
@@ -198,7 +198,7 @@ def _is_test(path: str) -> bool:
 def _find_question_scene(prompt: SessionPrompt, answer: str) -> Scene | None:
     """The last question of a prompt, if it says more than its answer."""
     question = next((sentence for sentence in reversed(_sentences(prompt.text)) if ends_with_question(sentence)), "")
-    is_errand = parse(question).kind == "orders" and not opens("inquire", "en", bare_order(question))
+    is_errand = parse(question).kind == "orders" and not opens("inquire", "en", strip_order(question))
     if is_errand or not _adds_words(question, answer):
         return None
     return Scene(f"in answer to {_quote(question)}", prompt.uuid)

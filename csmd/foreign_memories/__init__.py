@@ -27,19 +27,18 @@ class Source(NamedTuple):
 
 
 #: The first that recognises a file reads it: any Markdown could be Claude Code's.
-SOURCES = tuple(
-    Source(reader.LABEL, reader.recognises, reader.read)
-    for reader in (claude_mem, mcp_memory, mem0, basic_memory, claude_notes)
-)
+_READERS = (claude_mem, mcp_memory, mem0, basic_memory, claude_notes)
+SOURCES = tuple(Source(reader.LABEL, reader.recognises, reader.read) for reader in _READERS)
 
 
 def recognise(file: ForeignFile) -> Source | None:
-    """The program that wrote a file; None if no reader recognises it."""
+    """Returns the program that wrote a file; None if no reader recognises it."""
     return next((source for source in SOURCES if source.recognises(file)), None)
 
 
 def describe_unknown(file: ForeignFile) -> str:
-    """A predicate for an error message about a file that no reader recognises, as "is empty"; "" for unknown text."""
+    """Returns a predicate for an error message about a file that no reader recognises, as "is empty"; "" for unknown
+    text."""
     data = file.beginning
     if file.rows is not None:
         tables = f" (its tables: {join_names(sorted(file.tables)[:MAX_TABLES])})" if file.tables else ""

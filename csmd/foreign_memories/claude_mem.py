@@ -23,26 +23,25 @@ def recognises(file: ForeignFile) -> bool:
 
 
 def read(file: ForeignFile) -> ForeignContent:
-    """One memory for each observation and for each summary that says what was learned or done."""
+    """Yields one memory for each observation and for each summary that says what was learned or done."""
     for row in file.read_table("observations", _OBSERVATION):
         name = f"observation {row['id']}"
         narrative = row["narrative"] or "; ".join(_facts(row["facts"])) or row["text"] or row["subtitle"]
         text = ". ".join(part.strip().rstrip(".") for part in (row["title"], narrative) if part and part.strip())
-        yield _memory(row, name, str(row["type"]), text) if text else Skipped(name, "empty observations")
+        yield _make_memory(row, name, str(row["type"]), text) if text else Skipped(name, "empty observations")
     for row in file.read_table("session_summaries", _SUMMARY):
         name = f"summary {row['id']}"
         text = " ".join(part.strip() for part in (row["learned"], row["completed"]) if part and part.strip())
-        yield (
-            _memory(row, name, "summary", text)
-            if text
-            else Skipped(name, "summaries that say neither what was learned nor done")
-        )
+        if not text:
+            yield Skipped(name, "summaries that say neither what was learned nor done")
+        else:
+            yield _make_memory(row, name, "summary", text)
     if "user_prompts" in file.tables:
         for row in file.read_table("user_prompts", ()):
             yield Skipped(f"prompt {row['id']}", "prompts: csmd reads them from the transcripts")
 
 
-def _memory(row: Mapping[str, Any], name: str, kind: str, text: str) -> ForeignMemory:
+def _make_memory(row: Mapping[str, Any], name: str, kind: str, text: str) -> ForeignMemory:
     project = str(row["merged_into_project"] or row["project"] or "")
     return ForeignMemory(source_id=name, kind=kind, text=shorten(text), at=to_utc(row["created_at"]), project=project)
 

@@ -28,8 +28,8 @@ _LINK = re.compile(r"^\W{0,4}\[[^\]\n]{1,200}\]\([^)\n]{1,300}\.md\)")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
-def blocks(body: str) -> list[str]:
-    """Paragraphs and list items on one line each; an item includes the lines that are indented below it."""
+def split_blocks(body: str) -> list[str]:
+    """Splits a note into paragraphs and list items, each on one line; an item includes the lines indented below it."""
     sections: list[list[str]] = [[]]
     is_fenced = False
     for line in _COMMENT.sub("", body).splitlines():
@@ -50,7 +50,7 @@ def recognises(file: ForeignFile) -> bool:
 
 
 def read(file: ForeignFile) -> ForeignContent:
-    """One memory for each paragraph and list item of the newest notes; the index is left out."""
+    """Yields one memory for each paragraph and list item of the newest notes; the index is left out."""
     notes = [note for note in file.read_notes() if "/" not in note.name and note.name != INDEX]
     notes.sort(key=lambda note: (-note.modified, note.name))
     folder = file.path if file.path.is_dir() else file.path.parent
@@ -67,9 +67,9 @@ def read(file: ForeignFile) -> ForeignContent:
 def _read_note(note: MarkdownNote, project: str) -> ForeignContent:
     modified = to_utc(note.modified)
     memo = CLAUDE_MEMORY.read_memo(note.name, note.data, modified=modified, size=len(note.data))
-    for place, text in enumerate(islice(blocks(CLAUDE_MEMORY.body(note.data)), MAX_STATEMENTS), start=1):
+    for number, text in enumerate(islice(split_blocks(CLAUDE_MEMORY.body(note.data)), MAX_STATEMENTS), start=1):
         yield ForeignMemory(
-            source_id=f"{note.name}, paragraph {place}", kind=memo.type or "note",
+            source_id=f"{note.name}, paragraph {number}", kind=memo.type or "note",
             text=shorten(text, MAX_CHARACTERS), at=modified, project=project,
         )  # fmt: skip
     if note.is_cut:

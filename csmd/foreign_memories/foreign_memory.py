@@ -56,16 +56,16 @@ class Skipped:
 ForeignContent = Iterator[ForeignMemory | Skipped]
 
 
-def shorten(text: str, most: int = MAX_CHARACTERS) -> str:
-    """A text on one line: its first sentences that fit into `most` characters."""
-    line, kept = display.squeeze(text), ""
-    if len(line) <= most:
+def shorten(text: str, limit: int = MAX_CHARACTERS) -> str:
+    """Returns a text on one line: its first sentences that fit into `most` characters."""
+    line, beginning = display.squeeze(text), ""
+    if len(line) <= limit:
         return line
     for sentence in prose.split_sentences(line):
-        if len(kept) + len(sentence) > most:
+        if len(beginning) + len(sentence) > limit:
             break
-        kept = f"{kept} {sentence}".strip()
-    return kept or display.cut(line, most)
+        beginning = f"{beginning} {sentence}".strip()
+    return beginning or display.cut(line, limit)
 
 
 def add_subject(subject: str, text: str) -> str:

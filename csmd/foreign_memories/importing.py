@@ -79,7 +79,7 @@ def examine(
     `project` is for memories whose own project is unknown, `here` for those that name none. BadInput if the file is
     damaged, or if no memory has a project.
     """
-    done, first = 0, list[dict[str, str]]()
+    progress, first = 0, list[dict[str, str]]()
     batches = _prepare_batches(store, source, file, project=project, here=here, counts=counts, size=READ_BATCH)
     for batch in batches:
         repeats = store.read(partial(_count_known, batch=batch, key=store.hash_key))
@@ -92,9 +92,9 @@ def examine(
                 first.append(sample)
             if len(counts.samples) < MAX_SAMPLES and sample["kind"] not in {row["kind"] for row in counts.samples}:
                 counts.samples.append(sample)
-        done += len(batch)
-        yield done
-    if done <= MAX_SHOWN:
+        progress += len(batch)
+        yield progress
+    if progress <= MAX_SHOWN:
         counts.samples = first
     if counts.unplaced and not counts.kinds:
         names = ", ".join(sorted(name for name in counts.unplaced if name)[:3])
@@ -111,19 +111,19 @@ def import_all(
     After an interruption the stored memories stay, and the next import adds the rest.
     """
     write = partial(_write, origin=f"imported from {source.label}", path=str(file.path), now=now, key=store.hash_key)
-    done = 0
+    progress = 0
     batches = _prepare_batches(store, source, file, project=project, here=here, counts=counts, size=WRITE_BATCH)
     for batch in batches:
         store.write(partial(write, batch=batch, counts=counts))
-        done += len(batch)
-        yield done
+        progress += len(batch)
+        yield progress
 
 
 def _prepare_batches(
     store: Store, source: Source, file: ForeignFile, *, project: int | None, here: int | None, counts: ForeignCounts,
     size: int,
 ) -> Iterator[list[_Placed]]:  # fmt: skip
-    """The memories of a file in batches, each redacted and with its project; counts those that are left out."""
+    """Yields the memories of a file in batches, each redacted and with its project; counts those that are left out."""
     place_of = store.read(_places)
     entries = source.read(file)
     while part := list(islice(entries, size)):
@@ -135,15 +135,17 @@ def _prepare_batches(
             memory = _redacted(entry, counts.redactions)
             own = place_of(memory.project)
             is_placed_here = own is None and project is None and not memory.project
-            place = here if is_placed_here else project if own is None else own
+            project_seq = own if own is not None else project
+            if is_placed_here:
+                project_seq = here
             if len(tokens.content_words(memory.text)) < MIN_WORDS:
                 counts.skipped[SHORT] += 1
-            elif place is None:
+            elif project_seq is None:
                 counts.unplaced[memory.project] += 1
             else:
                 counts.projects[memory.project if own is not None else ""] += 1
                 counts.placed_here += is_placed_here
-                batch.append(_Placed(memory, place))
+                batch.append(_Placed(memory, project_seq))
         yield batch
 
 
@@ -169,29 +171,27 @@ def _places(rows: Rows) -> Callable[[str], int | None]:
 
 
 def _count_known(rows: Rows, batch: Sequence[_Placed], key: bytes) -> int:
-    return sum(
-        memories.by_hash(rows, tokens.keyed_hash(placed.memory.text, key), project=placed.project) is not None
-        for placed in batch
-    )
+    hashes = ((tokens.keyed_hash(placed.memory.text, key), placed.project) for placed in batch)
+    return sum(memories.by_hash(rows, text_hash, project=project) is not None for text_hash, project in hashes)
 
 
 def _write(
     rows: Rows, batch: Sequence[_Placed], counts: ForeignCounts, *, origin: str, path: str, now: str, key: bytes
 ) -> None:
     for placed in batch:
-        memory, at = placed.memory, placed.memory.at or now
+        memory, written_at = placed.memory, placed.memory.at or now
         name = hashlib.sha256(f"{origin}\n{memory.source_id}\n{memory.text}".encode("utf-8", "replace")).hexdigest()
         statement = Statement(
             text=memory.text, gate=vocabulary.CATEGORIES[memory.category].gate, category=memory.category,
             confidence=CONFIDENCE, authority="external", reasons=("imported",),
         )  # fmt: skip
-        ident, is_new = remember.remember(
-            rows, statement, Provenance(uuid=f"foreign:{name[:24]}", session_id="", at=at), project=placed.project,
+        memory_id, is_new = remember.remember(
+            rows, statement, Provenance(uuid=f"foreign:{name[:24]}", session_id="", at=written_at), project=placed.project,
             origin=remember.MODEL_SAVED, key=key, scope="project",
         )  # fmt: skip
         counts.new += is_new
-        counts.known += bool(ident) and not is_new
-        counts.forgotten += not ident
+        counts.known += bool(memory_id) and not is_new
+        counts.forgotten += not memory_id
         counts.kinds[memory.kind] += 1
-        if is_new and memories.by_id(rows, ident) is not None:
-            exports.record_import(rows, ident, reason=f"{origin}: {memory.source_id}, {path}", now=now)
+        if is_new and memories.by_id(rows, memory_id) is not None:
+            exports.record_import(rows, memory_id, reason=f"{origin}: {memory.source_id}, {path}", now=now)

@@ -30,16 +30,16 @@ def may_begin(data: bytes) -> bool:
 
 
 def read(file: ForeignFile) -> ForeignContent:
-    """One memory for each observation and each relation; BadInput names a line that is neither."""
-    for number, line in file.read_lines():
+    """Yields one memory for each observation and each relation; BadInput names a line that is neither."""
+    for line_number, line in file.read_lines():
         try:
             value = wire.loads(line)
         except BadInput as error:
-            what = f"{file.path}: line {number} is not JSON; the file was truncated or edited"
+            what = f"{file.path}: line {line_number} is not JSON; the file was truncated or edited"
             raise BadInput(what, hint="import a whole copy of it") from error
         if not isinstance(value, dict) or value.get("type") not in _FIELDS or not _is_complete(value):
             hint = "remove that line and import again"
-            raise BadInput(f"{file.path}: line {number} is neither an entity nor a relation", hint=hint)
+            raise BadInput(f"{file.path}: line {line_number} is neither an entity nor a relation", hint=hint)
         if value["type"] == "relation":
             text = f"{value['from']} {value['relationType'].replace('_', ' ')} {value['to']}"
             yield ForeignMemory(source_id=text, kind="relation", text=shorten(text))
@@ -47,9 +47,9 @@ def read(file: ForeignFile) -> ForeignContent:
         name, observations = value["name"], value.get("observations") or []
         if not observations:
             yield Skipped(name, "entities without observations")
-        for place, observation in enumerate(observations, start=1):
+        for number, observation in enumerate(observations, start=1):
             text = shorten(add_subject(name, str(observation)))
-            yield ForeignMemory(source_id=f"{name}, observation {place}", kind=value["entityType"], text=text)
+            yield ForeignMemory(source_id=f"{name}, observation {number}", kind=value["entityType"], text=text)
 
 
 def _is_complete(value: dict[str, Any]) -> bool:

@@ -7,7 +7,7 @@ import re
 from csmd import wire
 from csmd.errors import BadInput
 from csmd.foreign_memories.foreign_memory import ForeignContent, ForeignMemory, Skipped, shorten, to_utc
-from csmd.hosts.json_fields import mapping
+from csmd.json_fields import mapping
 from csmd.store.import_files import ForeignFile
 
 LABEL = "mem0"
@@ -28,7 +28,7 @@ def may_begin(data: bytes) -> bool:
 
 
 def read(file: ForeignFile) -> ForeignContent:
-    """One memory for each entry; BadInput if the file is not valid JSON."""
+    """Yields one memory for each entry; BadInput if the file is not valid JSON."""
     data = file.read_whole(MAX_BYTES)
     try:
         value = wire.loads(data)

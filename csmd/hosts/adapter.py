@@ -18,7 +18,7 @@ from typing import Protocol
 from csmd.conversation import Turn
 from csmd.hosts.hook_payloads import Hooks
 from csmd.hosts.host_files import HooksState
-from csmd.hosts.transcript_reading import OpenTranscript, ReadLine, find_start_directory
+from csmd.hosts.transcript_reading import ReadLine, Transcript, find_start_directory
 
 #: The longest answer to a hook in UTF-16 units: assistants cut it at 10,000.
 ANSWER_LIMIT_UNITS = 9_000
@@ -100,7 +100,7 @@ class Adapter:
     """The directory of transcripts, or the database that holds them, in the assistant's directory."""
     is_transcript: Callable[[bytes], bool]
     """Whether a file with these first bytes is a transcript of this assistant."""
-    make_reader: Callable[[OpenTranscript], ReadLine]
+    make_reader: Callable[[Transcript], ReadLine]
     """Returns the function that reads the lines from a position on.
 
     If the assistant records who submitted a prompt and that record cannot be read, the prompt is `relayed`: a prompt of

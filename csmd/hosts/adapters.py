@@ -55,8 +55,8 @@ def make_locator(path: re.Pattern[str]) -> Callable[[str, str], tuple[str, str] 
 
 
 def _claude_place_of(root: str, inside: str) -> tuple[str, str]:
-    """(project directory, session) of one of Claude Code's transcripts; any file in a project's directory belongs to
-    it."""
+    """Returns (project directory, session) of one of Claude Code's transcripts; any file in a project's directory
+    belongs to it."""
     project, _, rest = inside.partition("/")
     if not rest:  # a transcript in the root itself
         return root, project.removesuffix(".jsonl")
@@ -148,7 +148,7 @@ QWEN = Adapter(
 
 
 def _make_opencode(host: str) -> Adapter:
-    """The adapter of OpenCode or of its fork."""
+    """Returns the adapter of OpenCode or of its fork."""
     database = opencode_transcript.DATABASES[host]
     return Adapter(
         host=host, title=opencode_registration.TITLES[host], transcripts=database,
@@ -170,18 +170,17 @@ OPENCODE, KILO = map(_make_opencode, opencode_transcript.DATABASES)
 EXPORT = export
 
 #: Host -> its adapter, in the order in which they are asked whether a transcript is theirs.
-ADAPTERS: dict[str, Adapter] = {
-    adapter.host: adapter for adapter in (CODEX, COPILOT, DROID, GEMINI, QWEN, OPENCODE, KILO, CLAUDE)
-}
+_ALL = (CODEX, COPILOT, DROID, GEMINI, QWEN, OPENCODE, KILO, CLAUDE)
+ADAPTERS: dict[str, Adapter] = {adapter.host: adapter for adapter in _ALL}
 
 
 def adapter_of_transcript(beginning: bytes) -> Adapter:
-    """The adapter of a transcript, by its first bytes; Claude Code's if no adapter recognises it."""
+    """Returns the adapter of a transcript, by its first bytes; Claude Code's if no adapter recognises it."""
     return next((adapter for adapter in ADAPTERS.values() if adapter.is_transcript(beginning)), CLAUDE)
 
 
 def find_start_directory(beginning: bytes) -> str:
-    """The directory in which a transcript's session was started, by its first bytes; "" if there is none."""
+    """Returns the directory in which a transcript's session was started, by its first bytes; "" if there is none."""
     return adapter_of_transcript(beginning).started_in(beginning)
 
 
@@ -191,20 +190,20 @@ def is_transcript(beginning: bytes) -> bool:
 
 
 def list_directories(config: Config) -> list[tuple[Adapter, Path]]:
-    """The configuration directories that are read, each with its adapter."""
+    """Returns the configuration directories that are read, each with its adapter."""
     further = [(ADAPTERS[host], folder) for host, folder in config.host_dirs if host in ADAPTERS]
     return [*((CLAUDE, folder) for folder in config.assistant_dirs), *further]
 
 
 def list_roots(config: Config) -> list[Path]:
-    """The directories of transcripts of all assistants."""
+    """Returns the directories of transcripts of all assistants."""
     return [folder / adapter.transcripts for adapter, folder in list_directories(config)]
 
 
 def locate_transcript(root: str, inside: str) -> tuple[str, str]:
-    """(project directory, session) of a transcript, by a root of transcripts and the path relative to it."""
-    places = (adapter.place_of(root, inside) for adapter in ADAPTERS.values())
-    return next(filter(None, places), (root, inside))
+    """Returns (project directory, session) of a transcript, by a root of transcripts and the path relative to it."""
+    locations = (adapter.place_of(root, inside) for adapter in ADAPTERS.values())
+    return next(filter(None, locations), (root, inside))
 
 
 def find_adapter_of_path(config: Config, path: str) -> tuple[Adapter, bool] | None:
@@ -220,7 +219,7 @@ def find_adapter_of_path(config: Config, path: str) -> tuple[Adapter, bool] | No
 
 
 def adapter_of_session(session_id: str) -> Adapter:
-    """The adapter of a session, by the host's name at the beginning of its id; Claude Code's ids have none."""
+    """Returns the adapter of a session, by the host's name at the beginning of its id; Claude Code's ids have none."""
     return ADAPTERS.get(session_id.partition(":")[0], CLAUDE)
 
 

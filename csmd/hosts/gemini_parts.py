@@ -14,11 +14,11 @@ from typing import Any
 
 from csmd import wire
 from csmd.conversation import Turn
-from csmd.hosts.json_fields import mapping, mappings, string
 from csmd.hosts.labels import read_label
-from csmd.hosts.stored_calls import REJECTED_RESULT, add_exit_code
 from csmd.hosts.stored_text import clean_text, is_slash_command, quote_answers
+from csmd.hosts.tool_calls import REJECTED_RESULT, add_exit_code
 from csmd.hosts.transcript_reading import Line
+from csmd.json_fields import mapping, mappings, string
 from csmd.text import display
 from csmd.vocabulary import TurnKind
 
@@ -50,19 +50,18 @@ _EMPTY = "(empty)"
 
 
 def list_parts(content: Any) -> list[dict[str, Any]]:
-    """The parts of a message, which is a text or a list."""
+    """Returns the parts of a message, which is a text or a list."""
     return [{"text": content}] if isinstance(content, str) else mappings(content)
 
 
 def join_text(parts: Iterable[dict[str, Any]]) -> str:
-    """The text of parts, without thoughts and the host's own texts."""
-    return "".join(
-        text for part in parts if not part.get("thought") and not _OF_HOST.match(text := string(part, "text"))
-    )
+    """Returns the text of parts, without thoughts and the host's own texts."""
+    texts = (string(part, "text") for part in parts if not part.get("thought"))
+    return "".join(text for text in texts if not _OF_HOST.match(text))
 
 
 def clean_parts_text(text: str, counts: Counter[str]) -> str:
-    """A text without the additions of hooks and the content of files that it names, redacted."""
+    """Returns a text without the additions of hooks and the content of files that it names, redacted."""
     plain = display.remove_spans(wire.clean(text), *_HOOK_CONTEXT)
     return clean_text(plain.partition(REFERENCED)[0], counts)
 
@@ -85,31 +84,31 @@ def is_summary(text: str) -> bool:
 
 
 def read_summary(text: str, counts: Counter[str]) -> str:
-    """The text of a compaction's summary, without its tags."""
+    """Returns the text of a compaction's summary, without its tags."""
     match = _SNAPSHOT.search(text)
     return clean_parts_text(_TAG_LINE.sub("", match[1]), counts) if match else ""
 
 
 def make_call_turns(line: Line, bare: Turn, call: dict[str, Any]) -> list[Turn]:
-    """The turn of a call {id, name, args}; [] if it has no id."""
-    ident, name = read_label(call, "id", 120), read_label(call, "name", 120)
-    if not ident:
+    """Returns the turn of a call {id, name, args}; [] if it has no id."""
+    call_id, name = read_label(call, "id", 120), read_label(call, "name", 120)
+    if not call_id:
         return []
     stored = _TOOLS.get(name, name), _stored_input(name, mapping(call, "args"))
-    return line.make_call_turns(make_sibling(bare, f"/{ident}"), ident, [stored])
+    return line.make_call_turns(make_sibling(bare, f"/{call_id}"), call_id, [stored])
 
 
 def make_response_turns(line: Line, bare: Turn, response: dict[str, Any], *, rejected: bool = False) -> list[Turn]:
-    """The turn of a functionResponse {id, name, response}; [] if it has no id."""
-    ident = read_label(response, "id", 120)
-    if not ident:
+    """Returns the turn of a functionResponse {id, name, response}; [] if it has no id."""
+    call_id = read_label(response, "id", 120)
+    if not call_id:
         return []
     result = read_result(mapping(response, "response"), rejected=rejected)
-    return [line.make_result_turn(make_sibling(bare, f"/{ident}="), ident, result)]
+    return [line.make_result_turn(make_sibling(bare, f"/{call_id}="), call_id, result)]
 
 
 def make_answer_turns(line: Line, bare: Turn, suffix: str, pairs: Iterable[tuple[str, str]]) -> list[Turn]:
-    """The turn of the user's answers to the assistant's (question, answer) pairs; [] if there are none."""
+    """Returns the turn of the user's answers to the assistant's (question, answer) pairs; [] if there are none."""
     text = clean_parts_text(quote_answers(pairs), line.redactions)
     return [replace(make_sibling(bare, suffix), text=text)] if text else []
 
@@ -137,7 +136,7 @@ def _store_todo(todo: dict[str, Any]) -> dict[str, str]:
 
 
 def read_result(response: dict[str, Any], *, rejected: bool = False) -> str:
-    """A call's result: its output, below its exit code unless that is 0."""
+    """Returns a call's result: its output, below its exit code unless that is 0."""
     error = string(response, "error")
     text = display.remove_spans(error or string(response, "output"), *_HOOK_CONTEXT).rstrip()
     around = _AROUND.match(text)

@@ -3,7 +3,7 @@
 `hooks` is an object of lists, one for each event, of groups of handlers. csmd's handlers run a script in its home; they
 are added after others, and every other byte is kept, comments too. `where` is the file's name in errors: ConfigError if
 the file cannot hold the handlers.
-"""
+"""  # fmt: skip
 
 from __future__ import annotations
 
@@ -15,16 +15,8 @@ from typing import Any
 
 from csmd import wire
 from csmd.errors import BadInput, ConfigError
-from csmd.hosts.host_files import (
-    PROBED_EVENTS,
-    HooksState,
-    HostFiles,
-    Registration,
-    SettingsEntry,
-    runs_script,
-    script_path,
-    split_entry,
-)
+from csmd.hosts import host_files
+from csmd.hosts.host_files import HooksState, HostFiles, Registration, SettingsEntry, runs_script, script_path
 from csmd.text import entry_edits, json_edits
 from csmd.text.json_edits import Item
 
@@ -54,23 +46,23 @@ class HookEntries:
     decode: Callable[[bytes | None, str], str] = lambda data, where: entry_edits.decode(entry_edits.JSON, data, where)
 
     def script(self, home: Path) -> Path:
-        """The script that the entries run."""
+        """Returns the script that the entries run."""
         return script_path(home, self.host)
 
     def command(self, home: Path, event: str) -> str:
-        """The command line of an event; it exits with 0 even if the script is gone."""
+        """Returns the command line of an event; it exits with 0 even if the script is gone."""
         return f"{shlex.join([str(self.script(home)), self.names.get(event, event)])} || true"
 
-    def merge(self, text: str, wanted: Registration, where: str) -> str:
-        """The settings with one handler of csmd's for each event."""
+    def merge(self, text: str, registration: Registration, where: str) -> str:
+        """Returns the settings with one handler of csmd's for each event."""
         groups = {}
         for event, seconds in self.events.items():
-            command = self.command(wanted.home, event)
+            command = self.command(registration.home, event)
             groups[event] = {HOOKS: [{"type": "command", "command": command, "timeout": seconds * self.second}]}
-        return merge_hooks(text, groups, wanted.home, self.host, where)
+        return merge_hooks(text, groups, registration.home, self.host, where)
 
     def remove(self, text: str, home: Path, where: str) -> str:
-        """The settings without csmd's handlers."""
+        """Returns the settings without csmd's handlers."""
         return remove_hooks(text, home, self.host, where)
 
     def state(self, folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
@@ -82,7 +74,7 @@ class HookEntries:
             return "unknown"
         hooks = settings.get(HOOKS)
         hooks = hooks if isinstance(hooks, dict) else {}
-        handlers = {event: map(split_entry, _handlers_in(hooks, event)) for event in self.events}
+        handlers = {event: map(host_files.split_entry, _handlers_in(hooks, event)) for event in self.events}
         if not all(any(str(script) in words for words in commands) for commands in handlers.values()):
             return "gone"
         second = read(str(file.parent / self.second_file)) if self.second_file else None
@@ -97,16 +89,16 @@ class HookEntries:
         )  # fmt: skip
 
     def files(self, **fields: Any) -> HostFiles:
-        """The assistant's files; `more` are the other fields of the value."""
+        """Returns the assistant's files; `more` are the other fields of the value."""
         return HostFiles(
             host=self.host, program=self.host, launcher=self.host, events=self.events, kinds=(self.kind,),
             hook_command=lambda _, home, event: self.command(home, event),
-            **{"state": self.state, "markers": PROBED_EVENTS, **fields},
+            **{"state": self.state, "markers": host_files.PROBED_EVENTS, **fields},
         )  # fmt: skip
 
 
 def parse_settings(text: str | None) -> dict[str, Any] | None:
-    """The settings in a text, {} for no file; None if it is not a JSON object."""
+    """Returns the settings in a text, {} for no file; None if it is not a JSON object."""
     plain = json_edits.blank_comments((text or "").removeprefix(json_edits.BOM))
     try:
         settings = {} if json_edits.is_blank(plain) else wire.loads(plain)
@@ -123,58 +115,58 @@ def _handlers_in(hooks: Mapping[str, Any], event: str) -> Iterator[Any]:
 
 
 def merge_hooks(text: str, groups: Mapping[str, dict[str, Any]], home: Path, script: str, where: str) -> str:
-    """The settings with these groups, each of one handler that runs a script of csmd's home, by event.
+    """Returns the settings with these groups, each of one handler that runs a script of csmd's home, by event.
 
     A handler of csmd's is updated in place; a second one, and one for another event, is removed. A missing group is
     added after others.
     """
     edits: list[json_edits.Edit] = []
-    kept: set[str] = set()
+    updated: set[str] = set()
     extra: list[SettingsPath] = []
     plain = json_edits.blank_comments(text)
     for event, path, handler in _find_handlers(plain, home, script, where):
-        if event in groups and event not in kept:
-            kept.add(event)
+        if event in groups and event not in updated:
+            updated.add(event)
             edits += json_edits.plan_replacement(plain, handler, groups[event][HOOKS][0])
         else:
             extra.append(path)
     text = _remove_entries(json_edits.apply_edits(text, edits), extra)
     for event, group in groups.items():
-        if event not in kept:
+        if event not in updated:
             text = _add_group(text, event, group, where)
     return text
 
 
 def remove_hooks(text: str, home: Path, script: str, where: str, events: Collection[str] | None = None) -> str:
-    """The settings without handlers that run a script of csmd's home (for `events` only).
+    """Returns the settings without handlers that run a script of csmd's home (for `events` only).
 
     Groups, lists and `hooks` that contained nothing else are removed too.
     """
-    ours = _find_handlers(json_edits.blank_comments(text), home, script, where)
-    return _remove_entries(text, [path for event, path, _ in ours if events is None or event in events])
+    own_handlers = _find_handlers(json_edits.blank_comments(text), home, script, where)
+    return _remove_entries(text, [path for event, path, _ in own_handlers if events is None or event in events])
 
 
 def _remove_entries(text: str, paths: list[SettingsPath]) -> str:
-    """The settings without the groups and handlers at these paths, which are in the order of the file."""
+    """Returns the settings without the groups and handlers at these paths, which are in the order of the file."""
     for path in reversed(paths):
         text = json_edits.remove_entry(text, path)
     return text
 
 
 def _find_handlers(plain: str, home: Path, script: str, where: str) -> Iterator[tuple[str, SettingsPath, Item]]:
-    """(event, path, handler) of csmd's handlers in the order of the file; the path is the group's if it has no other
-    handler."""
+    """Yields (event, path, handler) of csmd's handlers in the order of the file; the path is the group's if it has no
+    other handler."""
     for event in _find_event_lists(plain, where):
         for number, group in enumerate(json_edits.read_items(plain, event.value)):
             handlers = _list_handlers(plain, group)
-            for place, handler in enumerate(handlers):
+            for index, handler in enumerate(handlers):
                 if runs_script(json_edits.read_value(plain, handler), home, script):
                     path: SettingsPath = (HOOKS, event.key, number)
-                    yield event.key, path if len(handlers) == 1 else (*path, HOOKS, place), handler
+                    yield event.key, path if len(handlers) == 1 else (*path, HOOKS, index), handler
 
 
 def _find_event_lists(plain: str, where: str) -> Iterator[Item]:
-    """The lists of events; other members of `hooks` are the assistant's settings."""
+    """Yields the lists of events; other members of `hooks` are the assistant's settings."""
     hooks = json_edits.find_member(plain, json_edits.find_root(plain), HOOKS)
     if hooks is None:
         return

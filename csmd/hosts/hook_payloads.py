@@ -12,8 +12,8 @@ from csmd import wire
 from csmd.conversation import Event, Failure, Turn
 from csmd.errors import BadInput
 from csmd.hook_events import EVENTS, EventName
-from csmd.hosts.json_fields import string
 from csmd.hosts.labels import MAX_ID_CHARACTERS, make_session_id, read_label
+from csmd.json_fields import string
 from csmd.privacy.redaction import redact
 from csmd.vocabulary import TurnKind
 
@@ -66,10 +66,10 @@ class Hooks:
             return None
         is_prompt = event == "prompt"
         clean = self.clean_prompt if is_prompt and self.clean_prompt else self.clean
-        text, ident = clean(read_text(value, event), counts), read_label(value, "session_id")
+        text, session_id = clean(read_text(value, event), counts), read_label(value, "session_id")
         return Event(
             id=event_id, host=self.host, name=event, at=at, text=text,
-            session_id=self.make_session_id(ident) if self.make_session_id else make_session_id(self.host, ident),
+            session_id=self.make_session_id(session_id) if self.make_session_id else make_session_id(self.host, session_id),
             cwd=redact(wire.clean(string(value, "cwd")), counts),
             transcript_path=wire.clean(string(value, "agent_transcript_path") or string(value, "transcript_path")),
             source=next(filter(None, (read_label(value, key, 40) for key in ("source", "trigger", "reason"))), ""),

@@ -78,7 +78,7 @@ class SettingsEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """How to ask an assistant's program whether it runs csmd's hooks.
+    """The query whether an assistant's program runs csmd's hooks.
 
     `requests` returns the messages for its standard input, one line of JSON each, for a session in a directory.
     `read(line, home)` returns event -> state for a line of the answer, None for any other line; in the states `runs` a
@@ -159,7 +159,7 @@ class HostFiles:
         return tuple(event for event in self.events if event not in self.newer)
 
     def managed_file(self, platform: str) -> str:
-        """The file of an organisation's settings on a platform."""
+        """Returns the file of an organisation's settings on a platform."""
         return self.managed.get(platform, self.managed["linux"])
 
     def directory(self) -> Path:
@@ -167,12 +167,12 @@ class HostFiles:
         return config.folder_of(self.variable, self.folder) / self.inside
 
     def environment(self, directory: Path) -> dict[str, str]:
-        """The variable that makes it use this directory."""
+        """Returns the variable that makes it use this directory."""
         return {self.variable: str(directory.parent if self.inside else directory)} if self.variable else {}
 
 
 def parse_days(value: Any) -> int | None:
-    """The number of days that a setting states; None if it is missing or not a valid number."""
+    """Returns the number of days that a setting states; None if it is missing or not a valid number."""
     is_valid = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 2**31
     return int(value) if is_valid else None
 
@@ -181,14 +181,14 @@ def parse_days(value: Any) -> int | None:
 
 
 def script_path(home: Path, name: str) -> Path:
-    """The installed copy of one of the files in `hooks`."""
+    """Returns the installed copy of one of the files in `hooks`."""
     if not str(home).isprintable():
         raise ConfigError(f"{str(home)!r} cannot be written into a settings file", hint="choose another CSMD_HOME")
     return home / "hook" / name
 
 
 def split_entry(entry: Any) -> list[str]:
-    """Every word of an entry's command and arguments, including those of a command line within a word."""
+    """Returns every word of an entry's command and arguments, including those of a command line within a word."""
     if not isinstance(entry, dict):
         return []
     arguments = entry.get("args")
@@ -205,7 +205,7 @@ def expand_words(words: Iterable[str]) -> list[str]:
 
 
 def split_command(command: str) -> list[str]:
-    """The words of a command line; [] if a quote is not closed."""
+    """Returns the words of a command line; [] if a quote is not closed."""
     try:
         return shlex.split(command)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Ids, versions and names in an assistant's JSON, which are stored unchanged unless they hold a secret."""
+"""Reads ids, names, paths and token counts of an assistant's JSON as they are stored; a label with a secret is rejected."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 from csmd import wire
 from csmd.cache import cached
-from csmd.hosts.json_fields import string
+from csmd.errors import BadInput
+from csmd.json_fields import string
 from csmd.privacy.redaction import redact
 
 #: The longest id of a session or turn.
@@ -19,7 +20,7 @@ _LABEL = re.compile(r"[\w.:@/<>+()\[\]? -]*+", re.ASCII)
 
 
 def read_label(value: dict[str, Any], key: str, limit: int = MAX_ID_CHARACTERS) -> str:
-    """A short structural string of at most `limit` characters; "" for anything that is not an id or a name.
+    """Returns a short structural string of at most `limit` characters; "" for anything that is not an id or a name.
 
     These columns are stored unchanged, so a value with other characters or with a secret is rejected.
     """
@@ -32,11 +33,30 @@ def _is_harmless(text: str) -> bool:
     return redact(text, Counter()) == text
 
 
-def make_session_id(host: str, ident: str) -> str:
-    """The id under which a session or turn of any assistant but Claude Code is stored; "" for ""."""
-    return f"{host}:{ident}" if ident else ""
+def make_session_id(host: str, host_id: str) -> str:
+    """Returns the id under which a session or turn of any assistant but Claude Code is stored; "" for ""."""
+    return f"{host}:{host_id}" if host_id else ""
 
 
 def read_uuid(host: str, value: dict[str, Any], key: str) -> str:
-    """The id under which a turn is stored, by its line's id under `key`; "" if there is none."""
+    """Returns the id under which a turn is stored, by its line's id under `key`; "" if there is none."""
     return make_session_id(host, read_label(value, key))
+
+
+def read_path(value: dict[str, Any], key: str, counts: Counter[str] | None = None) -> str:
+    """Returns the path under `key`, redacted; "" if there is none."""
+    return redact(wire.clean(string(value, key)), Counter() if counts is None else counts)
+
+
+def decode_path(literal: bytes) -> str:
+    """Returns a path written as a JSON string, redacted; "" if it cannot be decoded."""
+    try:
+        return redact(wire.clean(wire.loads(literal.decode("utf-8", "replace"))), Counter())
+    except BadInput:
+        return ""
+
+
+def read_tokens(usage: object, name: str) -> int:
+    """Returns a number of tokens; 0 for anything else."""
+    amount = usage.get(name) if isinstance(usage, dict) else 0
+    return amount if type(amount) is int and 0 <= amount < 2**40 else 0

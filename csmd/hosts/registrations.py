@@ -24,4 +24,4 @@ FILES: dict[str, HostFiles] = {
         qwen_registration.FILES,
         *opencode_registration.FILES,
     )
-}
+}  # fmt: skip

@@ -15,20 +15,20 @@ from csmd.vocabulary import TurnKind
 MAX_CHARACTERS = 500_000
 
 
-def clean_text(text: str, counts: Counter[str], *, around: tuple[str, str] | None = None) -> str:
-    """Returns a text without csmd's injections and without the text between the two tags `around`, redacted."""
+def clean_text(text: str, counts: Counter[str], *, removed_tags: tuple[str, str] | None = None) -> str:
+    """Returns a text without csmd's injections and any text between the tags `removed_tags`, redacted."""
     plain = wire.clean(text)
-    plain = display.remove_spans(plain, *around) if around else plain
+    plain = display.remove_spans(plain, *removed_tags) if removed_tags else plain
     return remove_injections(cut_long(plain, counts), counts)
 
 
 def remove_injections(plain: str, counts: Counter[str]) -> str:
-    """A clean text without csmd's injections and without private parts, redacted."""
+    """Returns a clean text without csmd's injections and without private parts, redacted."""
     return redact(display.strip_fenced(plain), counts).strip()
 
 
 def cut_long(plain: str, counts: Counter[str]) -> str:
-    """A clean text; of a very long one only the beginning and the end."""
+    """Shortens a very long text to its beginning and end."""
     if len(plain) <= MAX_CHARACTERS:
         return plain
     # The cut may remove one tag of a pair and keep the other.
@@ -47,7 +47,7 @@ def is_slash_command(prompt: str) -> bool:
 def classify_prompt(
     written_for_user: re.Pattern[str], prompt: str, *, by_person: bool, has_commands: bool = True
 ) -> TurnKind:  # fmt: skip
-    """Whether a prompt is the user's own words, a command, a program's, or the assistant's own by how it begins."""
+    """Returns the kind of a prompt by its beginning: notification, command, user or relayed."""
     if written_for_user.match(prompt):
         return "notification"
     if has_commands and is_slash_command(prompt):
@@ -56,10 +56,10 @@ def classify_prompt(
 
 
 def quote(text: str) -> str:
-    """A text quoted as someone else's words: each line behind a `>`."""
+    """Returns a text quoted as someone else's words: each line behind a `>`."""
     return "\n".join(f"> {line}" for line in text.splitlines())
 
 
 def quote_answers(pairs: Iterable[tuple[str, str]]) -> str:
-    """The user's answers, each below its question, which is quoted because the assistant asked it."""
+    """Returns the user's answers, each below its question, which is quoted because the assistant asked it."""
     return "\n\n".join(f"{quote(question)}\n{answer.strip()}".strip() for question, answer in pairs if answer.strip())

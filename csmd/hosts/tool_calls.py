@@ -1,4 +1,4 @@
-"""Reads stored tool calls in neutral words. All assistants' calls have Claude Code's names and fields."""
+"""The stored form of tool calls, which has Claude Code's names and fields for every assistant: making and reading it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,17 @@ from typing import Any, Literal, NamedTuple
 
 from csmd import wire
 from csmd.errors import BadInput
-from csmd.hosts.json_fields import iter_strings, mappings, parse_object
+from csmd.json_fields import iter_strings, mappings, parse_object
 from csmd.paths import is_shared_name
 
 CallText = Literal["plan", "commit", "report"]
+#: A stored call: the tool's name and its input.
+Call = tuple[str, dict[str, Any]]
+
+#: The beginning of the stored result of a call that the user rejected.
+REJECTED_RESULT = "The user doesn't want to proceed with this tool use"
+#: The files of a patch, each with what is done to it.
+_PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
 
 #: The mark of a text whose middle was cut out, with the two lines that were cut.
 _CUT = re.compile(r"[^\n]*\n\[csmd: \d+ bytes left out[^\]\n]*\]\n[^\n]*")
@@ -47,33 +54,33 @@ _SUMMARY = re.compile(r"^(?:Summary:|<summary>)\s*$", re.MULTILINE)
 
 
 def read_plan(arguments: str, result: str) -> str:
-    """The plan that was presented to the user, by the call's stored input; "" if the user rejected it."""
+    """Returns the plan that was presented to the user, by the call's stored input; "" if the user rejected it."""
     return "" if _is_stopped(result) else _without_cut_line(read_field(arguments, "plan"), arguments)
 
 
 def read_commit(arguments: str, result: str) -> str:
-    """The message of the commit that a command made, with its subject as a sentence and without trailers; "" if it made
-    none."""
+    """Returns the message of the commit that a command made, with its subject as a sentence and without trailers; "" if
+    it made none."""
     command = read_field(arguments, "command")[:MAX_COMMAND_CHARACTERS].replace("\\\n", " ")
     program = _COMMITS.search(command)
     if program is None or _is_stopped(result) or (result and classify_result(result) != "passed"):
         return ""
-    paragraphs, at = list[str](), program.end()
-    for argument in _MESSAGE.finditer(command, at):
-        if _ENDS_COMMAND.search(command, at, argument.start()):  # the argument is another program's
+    paragraphs, index = list[str](), program.end()
+    for argument in _MESSAGE.finditer(command, index):
+        if _ENDS_COMMAND.search(command, index, argument.start()):  # the argument is another program's
             break
         paragraphs.append(argument["here"] or argument["double"] or argument["single"] or "")
-        at = argument.end()
+        index = argument.end()
     lines = [line.strip() for line in "\n\n".join(paragraphs).splitlines()]
-    kept = [line for line in lines if not _TRAILER.match(line) or _KIND_OF_COMMIT.match(line)]
-    message = "\n".join(kept).strip()
+    message_lines = [line for line in lines if not _TRAILER.match(line) or _KIND_OF_COMMIT.match(line)]
+    message = "\n".join(message_lines).strip()
     subject, _, body = _KIND_OF_COMMIT.sub("", message, count=1).partition("\n")
     sentence = subject if not body or subject.endswith((".", "!", "?", ":")) else f"{subject}."
     return "" if _NO_WORK.match(message) else f"{sentence}\n{body}".strip()
 
 
 def read_report(_arguments: str, result: str) -> str:
-    """An agent's report; "" if the agent was stopped, failed, or is still at work."""
+    """Returns an agent's report; "" if the agent was stopped, failed, or is still at work."""
     if _is_stopped(result) or _LAUNCHED.match(result) or classify_result(result) != "passed":
         return ""
     text = _AFTER_REPORT.split(result, maxsplit=1)[0]
@@ -81,14 +88,15 @@ def read_report(_arguments: str, result: str) -> str:
 
 
 def read_notified_report(text: str) -> str:
-    """The report of an agent that worked in the background, by the notification of its end; "" if it holds none."""
+    """Returns the report of an agent that worked in the background, by the notification of its end; "" if it holds
+    none."""
     match = _NOTIFIED.match(text)
     return match[1].strip() if match else ""
 
 
 def extract_learned(summary: str) -> str:
-    """The parts of a compaction's summary about what was learned; the whole summary if it has none of the host's
-    headings."""
+    """Returns the parts of a compaction's summary about what was learned; the whole summary if it has none of the
+    host's headings."""
     parts = _HEADING.split(_SUMMARY.split(summary)[-1])
     if len(parts) > 1:
         titled = zip(parts[1::2], parts[2::2], strict=True)
@@ -121,7 +129,7 @@ def _is_stopped(result: str) -> bool:
 
 
 def _without_cut_line(text: str, arguments: str) -> str:
-    """A field's text, without its last line if the input was cut."""
+    """Returns a field's text, without its last line if the input was cut."""
     return text.rpartition("\n")[0] if "\n[csmd: " in arguments else text
 
 
@@ -157,8 +165,8 @@ MAX_SESSIONS = 20
 
 
 def find_written_transcripts(tool: str, arguments: Any) -> tuple[str, ...]:
-    """The names (`paths.name_of_transcript`) of the transcripts that a tool call writes, by its complete decoded
-    input."""
+    """Returns the names (`paths.name_of_transcript`) of the transcripts that a tool call writes, by its complete
+    decoded input."""
     if tool in READERS:
         return ()
     # Decoded, because in JSON a line break and a quote would be part of a name; on one line, because a call may span
@@ -173,7 +181,7 @@ def find_written_transcripts(tool: str, arguments: Any) -> tuple[str, ...]:
 
 
 def _find_names(line: str, end: re.Match[str], folders: list[str]) -> Iterable[str]:
-    """The names with this suffix; a shared name without its directory may be in any of `folders`."""
+    """Returns the names with this suffix; a shared name without its directory may be in any of `folders`."""
     stem = _name_before(line, end.start())
     name = stem + end[0]
     if not stem or not is_shared_name(name):
@@ -187,7 +195,8 @@ def _find_names(line: str, end: re.Match[str], folders: list[str]) -> Iterable[s
 
 
 def _rewrite_copy(copy: re.Match[str]) -> str:
-    """A copying command line as redirections to the files that it writes; unchanged if these are not obvious."""
+    """Returns a copying command line as redirections to the files that it writes; unchanged if these are not
+    obvious."""
     try:
         words = shlex.split(copy[1])
     except ValueError:
@@ -202,9 +211,9 @@ def _rewrite_copy(copy: re.Match[str]) -> str:
     return "\n" + " ".join(f"> {file}" for file in files if not suffix or suffix in (".jsonl", ".db"))
 
 
-def _name_before(line: str, at: int) -> str:
-    """The file name whose suffix begins at this offset, without the suffix; "" if there is none."""
-    before = line[max(0, at - MAX_NAME_CHARACTERS) : at]
+def _name_before(line: str, end: int) -> str:
+    """Returns the file name whose suffix begins at this offset, without the suffix; "" if there is none."""
+    before = line[max(0, end - MAX_NAME_CHARACTERS) : end]
     return before[len(before.rstrip(_IN_NAMES)) :]
 
 
@@ -215,18 +224,11 @@ Result = Literal["passed", "failed", "rejected"]
 
 #: Tool -> the kind of its deeds, and the field with their object.
 DEEDS: dict[str, tuple[DeedKind, str]] = {
-    "Bash": ("run", "command"),
-    "Edit": ("change", "file_path"),
-    "Write": ("change", "file_path"),
-    "MultiEdit": ("change", "file_path"),
-    "NotebookEdit": ("change", "notebook_path"),
-    "Read": ("look", "file_path"),
-    "TodoWrite": ("todo", "todos"),
-    "TaskCreate": ("task", "subject"),
-    "TaskUpdate": ("task_state", "taskId"),
-    "ExitPlanMode": ("plan", "plan"),
-    "AskUserQuestion": ("ask", "questions"),
-}
+    "Bash": ("run", "command"), "Edit": ("change", "file_path"), "Write": ("change", "file_path"),
+    "MultiEdit": ("change", "file_path"), "NotebookEdit": ("change", "notebook_path"), "Read": ("look", "file_path"),
+    "TodoWrite": ("todo", "todos"), "TaskCreate": ("task", "subject"), "TaskUpdate": ("task_state", "taskId"),
+    "ExitPlanMode": ("plan", "plan"), "AskUserQuestion": ("ask", "questions"),
+}  # fmt: skip
 #: The beginnings of results of calls that a person rejected, and of those that failed.
 _REJECTED = re.compile(r"The user doesn't want to (?:proceed with this tool use|take this action)")
 _FAILED = re.compile(r"Exit code [1-9]|<tool_use_error>|Error: |Permission to use \w+ with")
@@ -269,13 +271,13 @@ def classify_result(result: str) -> Result:
 
 
 def read_task_number(result: str) -> str:
-    """The number of the task that a call created, by its result; "" if it created none."""
+    """Returns the number of the task that a call created, by its result; "" if it created none."""
     match = _TASK_NUMBER.search(result)
     return match[1] if match else ""
 
 
 def parse_plan_prompt(prompt: str) -> tuple[str, str]:
-    """The plan in a prompt that the host wrote, and the session that made it; "" for either that is missing."""
+    """Returns the plan in a prompt that the host wrote, and the session that made it; "" for either that is missing."""
     opening = _PLAN.match(prompt)
     if not opening:
         return "", ""
@@ -290,7 +292,7 @@ def is_continued(summary: str) -> bool:
 
 
 def read_field(arguments: str, name: str) -> str:
-    """A string field of a stored input, which may have been cut."""
+    """Returns a string field of a stored input, which may have been cut."""
     match = re.search(rf'"{name}":"((?:[^"\\\n]|\\.)*)', arguments)
     if match is None:
         return ""
@@ -301,15 +303,29 @@ def read_field(arguments: str, name: str) -> str:
 
 
 def _read_progress(status: str) -> Progress:
-    """The progress of an entry, by the host's word for it."""
+    """Returns the progress of an entry, by the host's word for it."""
     if status in DONE_STATUSES:
         return "done"
     return "doing" if status == "in_progress" else "open" if status else ""
 
 
 def _read_entries(arguments: str) -> tuple[tuple[str, Progress], ...]:
-    return tuple(
-        (todo["content"], _read_progress(str(todo.get("status") or "pending")))
-        for todo in mappings((parse_object(arguments) or {}).get("todos"))
-        if isinstance(todo.get("content"), str)
-    )
+    todos = mappings((parse_object(arguments) or {}).get("todos"))
+    entries = [(todo.get("content"), _read_progress(str(todo.get("status") or "pending"))) for todo in todos]
+    return tuple((content, progress) for content, progress in entries if isinstance(content, str))
+
+
+def parse_patch(patch: str) -> list[Call]:
+    """Returns the stored calls of a patch (`*** Update File: ...`), one for each file; [] if a text is not a patch."""
+    files = list(_PATCHED.finditer(patch))
+    ends = [*(file.start() for file in files[1:]), len(patch)]
+    calls: list[Call] = []
+    for file, end in zip(files, ends, strict=True):
+        arguments = {"file_path": file[2].strip(), "patch": patch[file.end() : end].strip()}
+        calls.append(("Write" if file[1] == "Add" else "Edit", arguments))
+    return calls
+
+
+def add_exit_code(output: str, code: str) -> str:
+    """Returns the output of a command below its exit code, unless that is 0."""
+    return output if code == "0" else f"Exit code {code}\n{output}"

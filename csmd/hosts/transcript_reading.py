@@ -14,13 +14,14 @@ from typing import Any, BinaryIO
 from csmd import wire
 from csmd.conversation import Turn
 from csmd.errors import BadInput
-from csmd.exclusions import Withheld
-from csmd.hosts.json_fields import parse_line_object, read_time, string
-from csmd.hosts.stored_calls import Call
+from csmd.hosts.labels import decode_path, read_tokens
 from csmd.hosts.stored_text import clean_text
-from csmd.hosts.tool_calls import find_written_transcripts
+from csmd.hosts.tool_calls import Call, find_written_transcripts
+from csmd.json_fields import parse_line_object, read_time
 from csmd.privacy.redaction import RedactionCounts, redact, redact_tree
 from csmd.text import display
+from csmd.vocabulary import TurnKind
+from csmd.withheld_calls import WithheldCalls
 
 #: Bytes before the position that are searched for lines that later lines depend on; the larger number if the first
 #: finds none.
@@ -74,7 +75,7 @@ class Reading:
 
     tool_limit: int = 0
     """Most bytes of a tool's input or output that are stored."""
-    withheld: Withheld = field(default_factory=Withheld)
+    withheld: WithheldCalls = field(default_factory=WithheldCalls)
     agent: str = ""
     """The sub-agent whose file is read; "" in a session's file."""
     turns: list[Turn] = field(default_factory=list)
@@ -107,16 +108,15 @@ class Reading:
 
     def filter_turns(self, keep: Callable[[Turn], bool]) -> Reading:
         """Returns the reading with the turns that pass a test; queue exits keep their place among them."""
-        kept = [keep(turn) for turn in self.turns]
-        before = [0, *itertools.accumulate(map(int, kept))]
+        is_kept = [keep(turn) for turn in self.turns]
+        before = [0, *itertools.accumulate(map(int, is_kept))]
         return replace(
-            self,
-            turns=list(itertools.compress(self.turns, kept)),
+            self, turns=list(itertools.compress(self.turns, is_kept)),
             queue_exits=[replace(queue_exit, turn=before[queue_exit.turn]) for queue_exit in self.queue_exits],
             token_uses=[
-                replace(use, turn=before[use.turn]) for use in self.token_uses if use.turn >= 0 and kept[use.turn]
+                replace(use, turn=before[use.turn]) for use in self.token_uses if use.turn >= 0 and is_kept[use.turn]
             ],
-        )
+        )  # fmt: skip
 
 
 #: Adds the content of one line to a reading; BadInput when the line is malformed.
@@ -137,10 +137,10 @@ class Conversation:
         """The name of the conversation in the store."""
         return f"{self.session}/{self.agent}" if self.agent else self.session
 
-
-def read_path(value: dict[str, Any], key: str, counts: Counter[str] | None = None) -> str:
-    """The path under `key`, redacted; "" if there is none."""
-    return redact(wire.clean(string(value, key)), Counter() if counts is None else counts)
+    def new_turn(self, uuid: str, value: dict[str, Any], kind: TurnKind, text: str, **fields: Any) -> Turn:
+        """Returns a turn of a line of this conversation; `fields` replace or add to the others."""
+        fields = {"agent_id": self.agent, "cwd": self.cwd, "version": self.version, **fields}
+        return Turn(uuid=uuid, session_id=self.session, kind=kind, text=text, at=read_time(value), **fields)
 
 
 @dataclass(slots=True)
@@ -152,10 +152,10 @@ class Line:
     redactions: RedactionCounts = field(default_factory=RedactionCounts)
 
     def clean(self, text: str) -> str:
-        """A text of the line as it is stored."""
+        """Returns a text of the line as it is stored."""
         return clean_text(text, self.redactions)
 
-    def make_call_turns(self, bare: Turn, ident: str, calls: Iterable[Call]) -> list[Turn]:
+    def make_call_turns(self, bare: Turn, call_id: str, calls: Iterable[Call]) -> list[Turn]:
         """Returns the turns of a tool call with this id; `bare` is a turn of the line without text.
 
         The first turn has the uuid of `bare`, the others append their number to it.
@@ -163,24 +163,22 @@ class Line:
         turns = []
         for number, (tool, arguments) in enumerate(calls):
             uuid = f"{bare.uuid}/{number}" if number else bare.uuid
-            body = wire.dumps(redact_tree(self.reading.withheld.filter_input(ident, arguments), self.redactions))
-            turn = self._make_tool_turn(
-                replace(bare, uuid=uuid, kind="tool_call", tool_name=tool), ident, wire.clean(body)
-            )
+            body = wire.dumps(redact_tree(self.reading.withheld.filter_input(call_id, arguments), self.redactions))
+            call = replace(bare, uuid=uuid, kind="tool_call", tool_name=tool)
+            turn = self._make_tool_turn(call, call_id, wire.clean(body))
             # From the original input: what is cut, redacted or withheld may be the path that is written.
             turns.append(replace(turn, writes=find_written_transcripts(tool, arguments)))
         return turns
 
-    def make_result_turn(self, bare: Turn, ident: str, text: str, outcome: Any = None) -> Turn:
+    def make_result_turn(self, bare: Turn, call_id: str, text: str, outcome: Any = None) -> Turn:
         """Returns the turn of a tool call's result; `outcome` is the result as an object, if the host records one."""
-        shown = display.strip_fenced(self.reading.withheld.filter_output(ident, text, outcome))
-        return self._make_tool_turn(
-            replace(bare, kind="tool_result"), ident, redact(wire.clean(shown), self.redactions)
-        )
+        output = display.strip_fenced(self.reading.withheld.filter_output(call_id, text, outcome))
+        text = redact(wire.clean(output), self.redactions)
+        return self._make_tool_turn(replace(bare, kind="tool_result"), call_id, text)
 
-    def _make_tool_turn(self, turn: Turn, ident: str, text: str) -> Turn:
+    def _make_tool_turn(self, turn: Turn, call_id: str, text: str) -> Turn:
         text = display.cut_middle(text, limit=self.reading.tool_limit, of=f"turn {turn.uuid}")
-        return replace(turn, text=text, tool_id=ident)
+        return replace(turn, text=text, tool_id=call_id)
 
     def record_tokens(
         self, stream: str, message_id: str, usage: object, fields: tuple[str, str, str, str], new_turns: int = 0
@@ -190,9 +188,10 @@ class Line:
         `fields` name the input, the output, and the parts of the input read from the cache and written to it; the
         numbers under several names (separated by blanks) are added.
         """
-        used, output, read, written = (sum(read_tokens(usage, name) for name in names.split()) for names in fields)
-        if message_id and (used or output):
-            amounts = (max(0, used - read - written), output, read, written)
+        sums = (sum(read_tokens(usage, name) for name in names.split()) for names in fields)
+        input_tokens, output_tokens, cache_read, cache_write = sums
+        if message_id and (input_tokens or output_tokens):
+            amounts = (max(0, input_tokens - cache_read - cache_write), output_tokens, cache_read, cache_write)
             turn = len(self.reading.turns) + new_turns - 1
             self.reading.token_uses.append(TokenUse(stream, message_id, amounts, turn))
 
@@ -202,7 +201,7 @@ class Line:
         self.redactions = RedactionCounts()
 
     def skip(self) -> list[Turn]:
-        """Counts the line as one without turns."""
+        """Counts the line as one without turns; returns none."""
         self.reading.skipped += 1
         return []
 
@@ -220,17 +219,17 @@ def read_objects(turns_in: Callable[[Line], list[Turn]]) -> ReadLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenTranscript:
+class Transcript:
     """A transcript that is read from a position on, with its first bytes and the content withheld from its turns."""
 
     path: Path
     file: BinaryIO
     beginning: bytes
     position: int
-    withheld: Withheld
+    withheld: WithheldCalls
 
     def read_sibling(self, suffix: str, limit: int) -> bytes:
-        """At most `limit` bytes of the file with the same name and another suffix; b"" if it cannot be read."""
+        """Returns at most `limit` bytes of the file with the same name and another suffix; b"" if it cannot be read."""
         try:
             with self.path.with_suffix(suffix).open("rb") as file:
                 return file.read(limit)
@@ -238,13 +237,13 @@ class OpenTranscript:
             return b""
 
     def read_before(self, size: int) -> bytes:
-        """At most `size` bytes before the position."""
+        """Returns at most `size` bytes before the position."""
         begin = max(0, self.position - size)
         self.file.seek(begin)
         return self.file.read(self.position - begin)
 
     def find_before(self, find: Callable[[bytes], list[bytes]]) -> list[bytes]:
-        """The lines that `find` finds in the bytes before the position: first in a few bytes, then in more."""
+        """Returns the lines that `find` finds in the bytes before the position: first in a few bytes, then in more."""
         for size in LOOK_BACK_BYTES if self.position else ():
             before = self.read_before(size)
             lines = find(before)
@@ -253,20 +252,20 @@ class OpenTranscript:
         return []
 
     def read_first_line(self, limit: int) -> bytes:
-        """The first line, cut at `limit` bytes."""
+        """Returns the first line, cut at `limit` bytes."""
         self.file.seek(0)
         return self.file.readline(limit)
 
     def reread(self, lines: Iterable[bytes], read: ReadLine) -> None:
         """Reads earlier lines again, on which later lines depend; malformed ones were reported before."""
-        past = Reading(withheld=self.withheld)
+        discarded = Reading(withheld=self.withheld)
         for line in lines:
             with contextlib.suppress(BadInput):
-                read(line, past)
+                read(line, discarded)
 
 
 def refuse_line(*_: object) -> None:
-    """Reads the lines of a transcript whose first line names no session: each is BadInput."""
+    """Refuses the lines of a transcript whose first line names no session, with BadInput."""
     raise BadInput("a line of a transcript whose first line names no session")
 
 
@@ -274,29 +273,16 @@ _START = re.compile(rb'"cwd":\s?("(?:[^"\\]|\\.)*+")')
 
 
 def find_start_directory(beginning: bytes) -> str:
-    """The directory in which a session was started, redacted, by its transcript's first bytes; "" if there is none."""
+    """Returns the directory in which a session was started, redacted, by its transcript's first bytes; "" if there is
+    none."""
     match = _START.search(beginning)
     return decode_path(match[1]) if match else ""
-
-
-def decode_path(literal: bytes) -> str:
-    """A path written as a JSON string, redacted; "" if it cannot be decoded."""
-    try:
-        return redact(wire.clean(wire.loads(literal.decode("utf-8", "replace"))), Counter())
-    except BadInput:
-        return ""
 
 
 _TIME = re.compile(rb'"timestamp":\s?"([0-9T:.+Z-]+)"')
 
 
 def find_times(part: bytes) -> tuple[str, str]:
-    """The first and the last time in a part of a transcript; the epoch if there is none."""
+    """Returns the first and the last time in a part of a transcript; the epoch if there is none."""
     times = [time.decode("ascii", "replace") for time in _TIME.findall(part)] or [""]
     return read_time({"timestamp": times[0]}), read_time({"timestamp": times[-1]})
-
-
-def read_tokens(usage: object, name: str) -> int:
-    """A number of tokens; 0 for anything else."""
-    amount = usage.get(name) if isinstance(usage, dict) else 0
-    return amount if type(amount) is int and 0 <= amount < 2**40 else 0

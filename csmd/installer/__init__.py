@@ -1,1 +1,1 @@
-"""What is written outside csmd's directories: planned, applied, recorded, reverted."""
+"""Files outside csmd's directories: changes are planned, applied, recorded and reverted."""

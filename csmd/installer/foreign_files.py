@@ -25,12 +25,13 @@ class ChangedMeanwhile(ConfigError):
 
 
 def read(path: Path) -> bytes | None:
-    """The bytes of a file, None where there is none; ConfigError where it cannot be read or is a link to nothing."""
+    """Returns the bytes of a file, None if it does not exist; ConfigError if it cannot be read or is a link to
+    nothing."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
         if path.is_symlink():
-            hint = "bring its target back (is a disk not mounted?), or remove the link"
+            hint = "restore its target (is a disk not mounted?), or remove the link"
             what = f"{path} is a symbolic link to {path.readlink()}, which is not there"
             raise ConfigError(what, hint=hint) from None
         return None
@@ -44,7 +45,7 @@ def read(path: Path) -> bytes | None:
 def record_entry(
     before: bytes | None, after: bytes, remove: Remove, previous: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The install record's entry for one file: how to restore its bytes, and the sha256 of what we wrote.
+    """Returns the install record's entry for one file: how to restore its bytes, and the sha256 of what we wrote.
 
     `original` is None (there was no file), BY_REMOVAL, or where that does not give the bytes back `{"at": [start, end],
     "put": base64}`: what to put in place of bytes start to end of what the removal leaves.
@@ -57,7 +58,8 @@ def record_entry(
 
 
 def restored(current: bytes | None, entry: Mapping[str, Any], remove: Remove) -> bytes | None:
-    """The file as it was before install, or None for no file; where it was edited since, without our entries."""
+    """Returns the file as it was before install, None if it did not exist; if it was edited since, without our
+    entries."""
     if current is None:
         return None
     if _sha256(current) == entry["sha256"]:
@@ -74,7 +76,7 @@ def _sha256(data: bytes) -> str:
 
 
 def _way_back(original: bytes | None, stripped: bytes) -> Any:
-    """The smallest record that leads from the file without our entries to the original."""
+    """Returns the smallest record that leads from the file without our entries to the original."""
     import base64
 
     if original is None or original == stripped:
@@ -86,12 +88,12 @@ def _way_back(original: bytes | None, stripped: bytes) -> Any:
 
 
 def _common_length(first: bytes, second: bytes) -> int:
-    """How many bytes both begin with."""
+    """Returns the length of the common beginning."""
     return len(os.path.commonprefix([first, second]))  # noqa: RUF071 - bytes, and no path
 
 
 def _original(current: bytes, entry: Mapping[str, Any], remove: Remove) -> bytes | None:
-    """The bytes from before `install`, where `current` is what it wrote."""
+    """Returns the bytes from before `install`; `current` is what it wrote."""
     import base64
 
     way = entry["original"]
@@ -107,11 +109,11 @@ def _original(current: bytes, entry: Mapping[str, Any], remove: Remove) -> bytes
 # --- the disk
 
 
-_BY_HAND = "make it writable, or put the output of `csmd hooks print` into it by hand"
+_BY_HAND = "make it writable, or paste the output of `csmd hooks print` into it"
 
 
 def check(path: Path) -> None:
-    """Raises ConfigError when a file must not be written, even where its directory would allow it to be replaced."""
+    """Raises ConfigError if a file must not be written, even if its directory would allow replacing it."""
     real = Path(os.path.realpath(path))
     try:
         info = real.stat()
@@ -123,13 +125,13 @@ def check(path: Path) -> None:
         why = f"cannot be read: {error.strerror or error}"
     else:
         if not stat.S_ISREG(info.st_mode):
-            why = "is no regular file"
+            why = "is not a regular file"
         elif os.geteuid() not in (0, info.st_uid):
             why = "belongs to another user"
         elif not info.st_mode & stat.S_IWUSR:
             why = "is read-only"
         else:
-            why = "" if os.access(real.parent, os.W_OK | os.X_OK) else "lies in a directory that cannot be written"
+            why = "" if os.access(real.parent, os.W_OK | os.X_OK) else "is in a directory that cannot be written"
     if why:
         raise ConfigError(f"{path}{'' if path == real else f' ({real})'} {why}", hint=_BY_HAND)
 
@@ -162,7 +164,7 @@ def _check_unchanged(real: Path, before: bytes | None) -> None:
 
 
 def diff(before: bytes | None, after: bytes | None, path: Path, *, context: int = 3) -> str:
-    """What `apply` would change, as a unified diff with `context` lines around; empty for no change."""
+    """Returns the change that `apply` would make as a unified diff; "" if there is none."""
     import difflib
 
     old, new = (([] if data is None else data.decode(errors="replace").splitlines(True)) for data in (before, after))
@@ -171,9 +173,9 @@ def diff(before: bytes | None, after: bytes | None, path: Path, *, context: int 
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-#: Seconds to wait for somebody else's lock.
+#: Seconds to wait for a lock that another process holds.
 PATIENCE_S = 15.0
-#: Age in seconds at which a lock counts as left behind by a dead process; the assistant does the same.
+#: Age in seconds at which a lock is stale, because its process died; the assistant uses the same limit.
 STALE_S = 10.0
 
 
@@ -215,9 +217,9 @@ def _take_lock(lock: Path) -> bool:
 
 
 def find_off_mark(folder: str) -> str:
-    """The path of the file `.csmd-off` that excludes a directory, in it or above it; "" for none."""
-    marks = (place / OFF_MARK for place in (Path(folder), *Path(folder).parents) if folder.startswith("/"))
-    return next((str(mark) for mark in marks if os.path.lexists(mark)), "")
+    """Returns the path of the file `.csmd-off` that excludes a directory, in it or above it; "" for none."""
+    parents = (Path(folder), *Path(folder).parents) if folder.startswith("/") else ()
+    return next((str(parent / OFF_MARK) for parent in parents if os.path.lexists(parent / OFF_MARK)), "")
 
 
 def write_atomic(

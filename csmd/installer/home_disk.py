@@ -26,15 +26,15 @@ def is_wsl() -> bool:
 
 def check(home: Path) -> None:
     """Raises ConfigError for a home on a Windows drive, where neither SQLite's log nor sockets work."""
-    disk, _ = file_system(home)
+    disk, _ = find_file_system(home)
     if is_wsl() and (disk in WINDOWS_DISKS if disk else _DRIVE.match(str(home))):
         hint = "unset CSMD_HOME, or set it to a directory on a Linux file system, e.g. ~/.csmd"
         what = f"{home} is on a Windows drive, where SQLite's write-ahead log and Unix sockets do not work"
         raise ConfigError(what, hint=hint)
 
 
-def mount_points() -> dict[Path, str]:
-    """Mount point -> type of its file system; if two share a mount point, the later one, which hides the other."""
+def read_mount_points() -> dict[Path, str]:
+    """Returns mount point -> type of its file system; of two at one mount point the later, which hides the other."""
     points = {}
     for _device, mount, kind, *_ in (row for line in text_of(MOUNTS).splitlines() if len(row := line.split(" ")) > 2):
         # The table writes a blank as \040.
@@ -42,8 +42,8 @@ def mount_points() -> dict[Path, str]:
     return points
 
 
-def file_system(place: Path) -> tuple[str, Path | None]:
-    """The type of the file system of a path, and where it is mounted; ("", None) where that is unknown."""
-    points = mount_points()
-    mount = next((folder for folder in (place, *place.parents) if folder in points), None)
+def find_file_system(path: Path) -> tuple[str, Path | None]:
+    """Returns the type of the file system of a path, and where it is mounted; ("", None) if that is unknown."""
+    points = read_mount_points()
+    mount = next((folder for folder in (path, *path.parents) if folder in points), None)
     return (points[mount], mount) if mount else ("", None)

@@ -37,7 +37,7 @@ EMPTY_RECORD: Mapping[str, Any] = {
 
 
 def load_record(paths: Paths) -> dict[str, Any]:
-    """The install record; CsmdError if it is damaged."""
+    """Returns the install record; CsmdError if it is damaged."""
     empty = copy.deepcopy(dict(EMPTY_RECORD))
     if not paths.install_record.exists():
         return empty
@@ -57,13 +57,14 @@ def save_record(paths: Paths, record: Mapping[str, Any]) -> None:
     write_atomic(paths.install_record, wire.pretty(record).encode() + b"\n")
 
 
-def assistant_dirs(paths: Paths) -> tuple[Path, ...]:
-    """The assistant's configuration directories that earlier installs wrote to."""
+def read_assistant_dirs(paths: Paths) -> tuple[Path, ...]:
+    """Returns the assistant's configuration directories that earlier installs wrote to."""
     return tuple(Path(folder) for folder in load_record(paths)["assistant_dirs"])
 
 
-def host_dirs(paths: Paths) -> tuple[tuple[str, Path], ...]:
-    """(host, configuration directory) of other assistants that earlier installs wrote to, if this csmd knows them."""
+def read_host_dirs(paths: Paths) -> tuple[tuple[str, Path], ...]:
+    """Returns (host, configuration directory) of other assistants that earlier installs wrote to, if this csmd knows
+    them."""
     recorded = config.recorded_hosts(load_record(paths)["hosts"])
     return tuple((host, folder) for host, folder in recorded if host in FILES)
 
@@ -86,68 +87,67 @@ def file_lock(file: Path) -> Iterator[None]:
 # --- kinds of entries
 
 
-#: In the order in which they are put in; the names stand in the install record.
+#: In the order in which they are added; the install record has their names.
 KINDS: tuple[SettingsEntry, ...] = tuple(kind for files in FILES.values() for kind in files.kinds)
 #: The kinds of hooks: without one of them an assistant reports nothing.
 HOOK_KINDS = tuple(files.kinds[0].name for files in FILES.values())
 
 
 def find_hosts() -> list[str]:
-    """The assistants beside Claude Code that have a configuration directory here."""
+    """Returns the assistants other than Claude Code that have a configuration directory here."""
     return [host for host, files in FILES.items() if files is not CLAUDE and is_directory(files.directory())]
 
 
 def find_all_hosts() -> list[str]:
-    """Every assistant that has a configuration directory here; Claude Code if none has."""
+    """Returns every assistant that has a configuration directory here; Claude Code if none has."""
     return [host for host, files in FILES.items() if is_directory(files.directory())] or [CLAUDE.host]
 
 
-def installed_hosts(paths: Paths) -> list[str]:
-    """The assistants in whose files entries of csmd's are recorded."""
+def find_installed_hosts(paths: Paths) -> list[str]:
+    """Returns the assistants in whose files entries of csmd's are recorded."""
     names = {name for entry in load_record(paths)["settings"].values() for name in entry["kinds"]}
     return [host for host, files in FILES.items() if any(kind.name in names for kind in files.kinds)]
 
 
-def add_hosts(configuration: Config, hosts: Sequence[str]) -> Config:
-    """The configuration with the directories of these assistants, too."""
-    before = dict.fromkeys(configuration.host_dirs)
+def add_hosts(load_configuration: Config, hosts: Sequence[str]) -> Config:
+    """Returns the configuration with the directories of these assistants, too."""
+    recorded = dict.fromkeys(load_configuration.host_dirs)
     new = dict.fromkeys((host, FILES[host].directory()) for host in hosts if host != CLAUDE.host)
-    return replace(configuration, host_dirs=(*before, *(place for place in new if place not in before)))
+    return replace(load_configuration, host_dirs=(*recorded, *(pair for pair in new if pair not in recorded)))
 
 
-def _server_of(name: str, host: Host) -> SettingsEntry:
-    """The memory server in another assistant's settings."""
+def _make_server_entry(name: str, host: Host) -> SettingsEntry:
+    """Returns the memory server in another assistant's settings."""
     return SettingsEntry(
-        name=f"server of {name}",
-        what="memory server",
-        file=lambda _: host.path(),
-        decode=partial(entry_edits.decode, host.format),
-        begin=str,
-        merge=lambda text, wanted, where: server_entries.add_server(
-            host, text, wanted.home, where, wanted.server_arguments
+        name=f"server of {name}", what="memory server", file=lambda _: host.path(),
+        decode=partial(entry_edits.decode, host.format), begin=str,
+        merge=lambda text, registration, where: server_entries.add_server(
+            host, text, registration.home, where, registration.server_arguments
         ),
         remove=partial(server_entries.remove_server, host),
-        obstacle=lambda text, wanted, where: server_entries.describe_foreign(host, text, wanted.home, where),
-    )
+        obstacle=lambda text, registration, where: server_entries.describe_foreign(
+            host, text, registration.home, where
+        ),
+    )  # fmt: skip
 
 
 def is_in(kind: SettingsEntry, path: Path, home: Path) -> bool:
-    """Whether a file has an entry of this home's of a kind; False for one that cannot be read as what it is."""
+    """Whether a file has an entry of this home's of a kind; False for a file that cannot be parsed."""
     with contextlib.suppress(ConfigError):
         text = kind.begin(kind.decode(foreign_files.read(path), str(path)))
         return kind.remove(text, home, str(path)) != text
     return False
 
 
-#: Assistant -> its memory server's entry: what `csmd mcp --install` puts in.
+#: Assistant -> its memory server's entry, which `csmd mcp --install` adds.
 SERVER_KINDS: dict[str, SettingsEntry] = {
     "claude": next(kind for kind in KINDS if kind.name == "server"),
-    **{name: _server_of(name, host) for name, host in server_entries.HOSTS.items()},
+    **{name: _make_server_entry(name, host) for name, host in server_entries.HOSTS.items()},
 }
 
 
-def recorded_kinds(paths: Paths, path: Path) -> tuple[SettingsEntry, ...]:
-    """The kinds of entries that the record names for a file, without those that only a newer csmd knows."""
+def read_kinds(paths: Paths, path: Path) -> tuple[SettingsEntry, ...]:
+    """Returns the kinds of entries that the record names for a file, without those that only a newer csmd knows."""
     return _kinds_in(load_record(paths), path)
 
 
@@ -156,21 +156,22 @@ def _kinds_in(record: Mapping[str, Any], path: Path) -> tuple[SettingsEntry, ...
     return tuple(kind for kind in dict.fromkeys((*KINDS, *SERVER_KINDS.values())) if kind.name in names)
 
 
-def with_entries(
-    before: bytes | None, kinds: Sequence[SettingsEntry], wanted: Registration, where: str
+def add_entries(
+    before: bytes | None, kinds: Sequence[SettingsEntry], registration: Registration, where: str
 ) -> bytes | None:
-    """A file with the entries that are wanted and without those that are not; ConfigError where it cannot hold them."""
+    """Returns a file with the entries that are wanted and without those that are not; ConfigError where it cannot hold
+    them."""
     text = kinds[0].decode(before, where)
     for kind in kinds:
-        if kind.is_wanted(wanted):
-            text = kind.merge(kind.begin(text), wanted, where)
+        if kind.is_wanted(registration):
+            text = kind.merge(kind.begin(text), registration, where)
         elif not json_edits.is_blank(text):
-            text = kind.remove(text, wanted.home, where)
+            text = kind.remove(text, registration.home, where)
     return before if json_edits.is_blank(text) else text.encode()
 
 
-def without_entries(current: bytes, kinds: Sequence[SettingsEntry], home: Path, where: str) -> bytes:
-    """A file without our entries of these kinds."""
+def remove_entries(current: bytes, kinds: Sequence[SettingsEntry], home: Path, where: str) -> bytes:
+    """Returns a file without our entries of these kinds."""
     text = kinds[0].decode(current, where) if kinds else current.decode()
     for kind in reversed(kinds if not json_edits.is_blank(text) else ()):
         text = kind.remove(text, home, where)
@@ -178,11 +179,11 @@ def without_entries(current: bytes, kinds: Sequence[SettingsEntry], home: Path, 
 
 
 def describe_entries(
-    after: bytes, kinds: Sequence[SettingsEntry], wanted: Registration, where: str
+    after: bytes, kinds: Sequence[SettingsEntry], registration: Registration, where: str
 ) -> tuple[str, tuple[str, ...]]:
-    """The entries of these kinds that a file has, and why wanted ones are missing; for people."""
+    """Returns the entries of these kinds that a file has, and why wanted ones are missing; for people."""
     text = kinds[0].begin(kinds[0].decode(after, where))
-    reasons = {kind.what: kind.obstacle(text, wanted, where) for kind in kinds if kind.is_wanted(wanted)}
+    reasons = {kind.what: kind.obstacle(text, registration, where) for kind in kinds if kind.is_wanted(registration)}
     return " and ".join(what for what, why in reasons.items() if not why), tuple(why for why in reasons.values() if why)
 
 
@@ -205,7 +206,7 @@ class Change:
     leaves: bool = False
     """Whether the file is restored and leaves the record."""
     gone: SettingsEntry | None = None
-    """The kind whose entry alone is taken out."""
+    """The only kind whose entry is removed; None for all."""
     changed: bool = False
     trouble: CsmdError | None = None
 
@@ -215,18 +216,19 @@ class Change:
         return any(kind.shared for kind in self.kinds)
 
 
-def plan_merge(path: Path, kinds: Sequence[SettingsEntry], wanted: Registration) -> Change:
-    """The file with our entries."""
+def plan_merge(path: Path, kinds: Sequence[SettingsEntry], registration: Registration) -> Change:
+    """Returns the file with our entries."""
     where = str(path)
-    change = _plan_file(Change(path=path, kinds=tuple(kinds)), lambda data: with_entries(data, kinds, wanted, where))
+    change = Change(path=path, kinds=tuple(kinds))
+    change = _plan_file(change, lambda data: add_entries(data, kinds, registration, where))
     if change.after is None:
         return change
-    what, out = describe_entries(change.after, kinds, wanted, where)
+    what, out = describe_entries(change.after, kinds, registration, where)
     return replace(change, what=what, out=out)
 
 
 def plan_withdrawal(paths: Paths, path: Path, events: Sequence[str]) -> Change:
-    """A recorded file without our hooks of these events; what a person removed by hand stays removed."""
+    """Returns a recorded file without our hooks of these events; hooks that a person removed are not added again."""
 
     def without_events(data: bytes | None) -> bytes | None:
         text = json_edits.decode(data, str(path))
@@ -234,27 +236,27 @@ def plan_withdrawal(paths: Paths, path: Path, events: Sequence[str]) -> Change:
             return data
         return CLAUDE.without_events(text, paths.home, str(path), events).encode()
 
-    return _plan_file(Change(path=path, kinds=recorded_kinds(paths, path)), without_events)
+    return _plan_file(Change(path=path, kinds=read_kinds(paths, path)), without_events)
 
 
 def plan_return(paths: Paths, path: Path) -> Change:
-    """A recorded file as it was before install; where it was edited since, without our entries."""
-    change = Change(path=path, kinds=recorded_kinds(paths, path), leaves=True)
+    """Returns a recorded file as it was before install; if it was edited since, without our entries."""
+    change = Change(path=path, kinds=read_kinds(paths, path), leaves=True)
     entry = load_record(paths)["settings"][str(path)]
-    return _plan_file(change, lambda data: foreign_files.restored(data, entry, _remover(change, paths.home)))
+    return _plan_file(change, lambda data: foreign_files.restored(data, entry, _make_remover(change, paths.home)))
 
 
 def plan_one_return(paths: Paths, path: Path, kind: SettingsEntry) -> Change:
-    """A recorded file without our entry of one kind; as it was before install where it has no other."""
-    recorded = recorded_kinds(paths, path)
+    """Returns a recorded file without our entry of one kind; as it was before install if it has no other."""
+    recorded = read_kinds(paths, path)
     if recorded == (kind,):
         return plan_return(paths, path)
     change = Change(path=path, kinds=recorded, gone=kind)
-    return _plan_file(change, lambda data: data and without_entries(data, [kind], paths.home, str(path)))
+    return _plan_file(change, lambda data: data and remove_entries(data, [kind], paths.home, str(path)))
 
 
 def plan_removal(paths: Paths) -> list[Change]:
-    """The changes that uninstalling would make to the assistant's files."""
+    """Returns the changes that uninstalling would make to the assistant's files."""
     return [plan_return(paths, Path(key)) for key in load_record(paths)["settings"]]
 
 
@@ -269,29 +271,29 @@ def _plan_file(change: Change, edit: Callable[[bytes | None], bytes | None]) -> 
     return replace(change, before=before, after=after)
 
 
-def _remover(change: Change, home: Path) -> foreign_files.Remove:
-    return lambda data: without_entries(data, change.kinds, home, str(change.path))
+def _make_remover(change: Change, home: Path) -> foreign_files.Remove:
+    return lambda data: remove_entries(data, change.kinds, home, str(change.path))
 
 
-def combined_error(troubles: Sequence[CsmdError]) -> CsmdError:
-    """One error for several."""
+def combine_errors(troubles: Sequence[CsmdError]) -> CsmdError:
+    """Returns one error for several."""
     first = troubles[0]
     return first if len(troubles) == 1 else type(first)("; ".join(error.what for error in troubles), hint=first.hint)
 
 
-def diff_of(change: Change) -> str:
-    """The change as a diff; without context for a shared file, which may hold keys of other programs."""
+def format_diff(change: Change) -> str:
+    """Returns the change as a diff; without context for a shared file, which may hold keys of other programs."""
     return foreign_files.diff(change.before, change.after, change.path, context=0 if change.is_shared else 3)
 
 
 # --- writing
 
-#: How often a file is planned again that another program keeps changing.
+#: Most attempts to write a file that another program keeps changing.
 TRIES = 5
 
 
 def carry_out(paths: Paths, plan_again: Callable[[], Change]) -> Change:
-    """Plans and writes one file; starts over when the file was changed meanwhile."""
+    """Plans and writes one file; starts over if another program changed it in between."""
     for remaining in reversed(range(TRIES)):
         change = plan_again()
         if change.trouble:
@@ -317,17 +319,17 @@ def _write(paths: Paths, change: Change) -> None:
         del record["settings"][key]
         save_record(paths, record)
     elif change.after is not None and change.after != change.before:
-        # Recorded before it is written: an entry without a record could not be removed.
+        # Recorded first: an entry without a record could not be removed.
         previous = record["settings"].get(key)
-        # Hooks and the memory server may share a file, and are put in and taken out apart.
+        # Hooks and the memory server may share a file; each is added and removed on its own.
         recorded = _kinds_in(record, change.path) if previous else ()
         kinds = tuple(dict.fromkeys((*recorded, *change.kinds)))
-        remove = _remover(replace(change, kinds=kinds), paths.home)
+        remove = _make_remover(replace(change, kinds=kinds), paths.home)
         entry = foreign_files.record_entry(change.before, change.after, remove, previous)
         entry["kinds"] = [kind.name for kind in kinds if kind is not change.gone]
-        missing = sum(not above.exists() for above in (folder, *folder.parents))
-        made = max(missing, int(record["folders"].get(key, 0)))
-        settings, folders = {**record["settings"], key: entry}, {**record["folders"], key: made}
+        missing = sum(not folder_above.exists() for folder_above in (folder, *folder.parents))
+        created = max(missing, int(record["folders"].get(key, 0)))
+        settings, folders = {**record["settings"], key: entry}, {**record["folders"], key: created}
         save_record(paths, {**record, "settings": settings, "folders": folders})
         try:
             _apply(change)
@@ -357,8 +359,9 @@ class Choice:
 
 
 def choose_events(installed: Mapping[str, str], seen: Iterable[str]) -> Choice:
-    """The newer events to register for the installed clients (path -> version, "" if unknown) and versions in use."""
-    choice = supported_events([*installed.values(), *seen])
+    """Returns the newer events to register for the installed clients (path -> version, "" if unknown) and versions in
+    use."""
+    choice = choose_supported_events([*installed.values(), *seen])
     if choice.kept_out_by:
         return choice
     if not installed:
@@ -367,41 +370,42 @@ def choose_events(installed: Mapping[str, str], seen: Iterable[str]) -> Choice:
     return Choice(events=(), kept_out_by=f"{silent} does not tell its version") if silent else choice
 
 
-def supported_events(versions: Iterable[str]) -> Choice:
-    """The newer events that the oldest of these versions knows; anything that is not a version is ignored."""
-    oldest = min(filter(display.parse_version, versions), key=_number, default="")
-    events = tuple(
-        event for event in CLAUDE.newer if not oldest or _number(oldest) >= _number(oldest_version_for([event]))
-    )
+def choose_supported_events(versions: Iterable[str]) -> Choice:
+    """Returns the newer events that the oldest of these versions knows; anything that is not a version is ignored."""
+    oldest = min(filter(display.parse_version, versions), key=_parse_number, default="")
+
+    def is_known(event: str) -> bool:
+        return not oldest or _parse_number(oldest) >= _parse_number(find_oldest_version([event]))
+
+    events = tuple(filter(is_known, CLAUDE.newer))
     return Choice(events=events, kept_out_by="" if len(events) == len(CLAUDE.newer) else oldest)
 
 
-def oldest_version_for(events: Sequence[str]) -> str:
-    """The oldest version that may be in use with these events registered; "" for any."""
-    return max([CLAUDE.tolerant_since, *(CLAUDE.newer[event] for event in events)], key=_number) if events else ""
+def find_oldest_version(events: Sequence[str]) -> str:
+    """Returns the oldest version that may be in use with these events registered; "" for any."""
+    return max([CLAUDE.tolerant_since, *(CLAUDE.newer[event] for event in events)], key=_parse_number) if events else ""
 
 
-def _number(version: str) -> tuple[int, int, int]:
+def _parse_number(version: str) -> tuple[int, int, int]:
     return display.parse_version(version) or (0, 0, 0)
 
 
 def find_clients() -> dict[str, str]:
-    """The clients on this machine, each once by its real path, with its version; "" for one that does not print it."""
-    from concurrent.futures import ThreadPoolExecutor  # of which a mere look at the state has no need
+    """Returns the clients on this machine, each once by its real path, with its version; "" for one that does not print
+    it."""
+    from concurrent.futures import ThreadPoolExecutor  # imported late: most commands do not need it
 
     search, home = config.child_environment().get("PATH", os.defpath), user_home()
-    programs = programs_in(
-        [*search.split(os.pathsep), *(str(home / folder) for folder in CLAUDE.program_folders)], CLAUDE.program
-    )
+    folders = (str(home / folder) for folder in CLAUDE.program_folders)
+    programs = find_programs([*search.split(os.pathsep), *folders], CLAUDE.program)
     with ThreadPoolExecutor(max_workers=4) as pool:
-        words = pool.map(lambda path: reported_version(path, search), programs)
-        return {
-            str(path): word if display.parse_version(word) else "" for path, word in zip(programs, words, strict=True)
-        }
+        words = pool.map(lambda path: read_version(path, search), programs)
+        by_program = zip(programs, words, strict=True)
+        return {str(path): word if display.parse_version(word) else "" for path, word in by_program}
 
 
-def programs_in(folders: Iterable[str], name: str) -> list[Path]:
-    """Every program of this name in these directories, each real file once, in their order."""
+def find_programs(folders: Iterable[str], name: str) -> list[Path]:
+    """Returns every program of this name in these directories, each real file once, in their order."""
     programs: dict[str, Path] = {}
     for path in (Path(folder) / name for folder in folders if folder.startswith("/")):
         if path.is_file() and os.access(path, os.X_OK):
@@ -409,82 +413,78 @@ def programs_in(folders: Iterable[str], name: str) -> list[Path]:
     return list(programs.values())
 
 
-def reported_version(program: Path, search: str) -> str:
-    """The first word that `claude --version` prints; "" where it fails or hangs.
+def read_version(program: Path, search: str) -> str:
+    """Returns the first word that `claude --version` prints; "" if it fails or hangs.
 
-    It runs in an environment with nothing of the user's but PATH, where a script of the client's finds its node.
+    Its environment has none of the user's variables but PATH, in which the client's script finds its node.
     """
     import subprocess
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="csmd-ask-", ignore_cleanup_errors=True) as empty:
         environment = {
-            "PATH": search,
-            **dict.fromkeys(("HOME", CLAUDE.variable, "TMPDIR"), empty),
+            "PATH": search, **dict.fromkeys(("HOME", CLAUDE.variable, "TMPDIR"), empty),
             **dict.fromkeys(("DISABLE_AUTOUPDATER", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"), "1"),
-        }
+        }  # fmt: skip
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 [str(program), "--version"], cwd=empty, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
                 timeout=PATIENCE_S, check=True, start_new_session=True,
             )  # fmt: skip
         except (OSError, subprocess.SubprocessError):
             return ""
-    return next(iter(done.stdout.decode("utf-8", "replace").split()), "")
+    return next(iter(process.stdout.decode("utf-8", "replace").split()), "")
 
 
 # --- installing
 
-#: The rare module first: a new one serves the old hook until that is replaced, too.
+#: The rarely used module first: the old hook works with the new one until it is replaced.
 HOOK_FILES = ("csmd_spool.py", HOOK_SCRIPT, "csmd_line.py")
 HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end", "subagent-stop")
 LAUNCHERS = tuple(files.launcher for files in FILES.values() if files.launcher)
-FURTHER = tuple(dict.fromkeys(name for files in FILES.values() for name in files.extra_scripts))
-#: Name in csmd's home -> the shipped file that it copies: the launcher's own name tells whose events it brings.
-COPIED = {name: name for name in (*HOOK_FILES, *HOOK_SCRIPTS, *FURTHER, SERVER_SCRIPT)} | dict.fromkeys(
-    LAUNCHERS, "assistant"
-)
+EXTRA_SCRIPTS = tuple(dict.fromkeys(name for files in FILES.values() for name in files.extra_scripts))
+#: Name in csmd's home -> the shipped file that is copied there; a launcher's name identifies the assistant.
+_SAME_NAME = (*HOOK_FILES, *HOOK_SCRIPTS, *EXTRA_SCRIPTS, SERVER_SCRIPT)
+COPIED = {name: name for name in _SAME_NAME} | dict.fromkeys(LAUNCHERS, "assistant")
 README = (
     "This directory belongs to csmd, the cross-session memory daemon.\n"
-    "`csmd status` tells what is in it; `csmd uninstall` takes csmd's hooks out of your assistant.\n"
+    "`csmd status` describes its content; `csmd uninstall` removes csmd's hooks from your assistant.\n"
 )
 
 
-def shipped_folder(folder: str = "hooks") -> Path:
-    """Where the files that `install` copies are: inside the wheel, or beside the package in a source tree."""
+def find_shipped_folder(folder: str = "hooks") -> Path:
+    """Returns the directory of the shipped files: inside the wheel, or next to the package in a source tree."""
     package = Path(__file__).resolve().parent.parent
     inside = package / "_share" / folder
     return inside if inside.is_dir() else package.parent / folder
 
 
-def entries_for(config: Config, newer: Sequence[str] = ()) -> Registration:
-    """The values that csmd's entries are made from, with these newer events."""
+def make_registration(config: Config, newer: Sequence[str] = ()) -> Registration:
+    """Returns the values that csmd's entries are made from, with these newer events."""
     return Registration(
-        home=config.paths.home,
-        interpreter=base_interpreter(),
-        events=(*CLAUDE.stable_events, *newer),
+        home=config.paths.home, interpreter=base_interpreter(), events=(*CLAUDE.stable_events, *newer),
         status_line=config.settings.status_line,
-    )
+    )  # fmt: skip
 
 
-def hooks_to_paste(home: Path) -> Any:
-    """What to paste into Claude Code's settings by hand: an object whose one key is `hooks`."""
-    wanted = Registration(home=home, interpreter=base_interpreter(), events=CLAUDE.stable_events)
-    return wire.loads(CLAUDE.kinds[0].merge(CLAUDE.kinds[0].begin(""), wanted, ""))
+def format_hooks(home: Path) -> Any:
+    """Returns the hooks to paste into Claude Code's settings: an object with the key `hooks`."""
+    registration = Registration(home=home, interpreter=base_interpreter(), events=CLAUDE.stable_events)
+    return wire.loads(CLAUDE.kinds[0].merge(CLAUDE.kinds[0].begin(""), registration, ""))
 
 
 def plan_install(config: Config, newer: Sequence[str] = (), hosts: Collection[str] = tuple(FILES)) -> list[Change]:
-    """What installing with these newer events would change in the files of these assistants, each for itself."""
-    wanted = entries_for(config, newer)
+    """Returns the changes that installing these newer events would make to the files of these assistants."""
+    registration = make_registration(config, newer)
     files: dict[str, tuple[Path, list[SettingsEntry]]] = {}
-    places = [*((CLAUDE.host, folder) for folder in config.assistant_dirs), *config.host_dirs]
-    for host, folder in (place for place in places if place[0] in hosts):
-        here: dict[Path, list[SettingsEntry]] = {}
+    folders = [*((CLAUDE.host, folder) for folder in config.assistant_dirs), *config.host_dirs]
+    for host, folder in (pair for pair in folders if pair[0] in hosts):
+        kinds_by_path: dict[Path, list[SettingsEntry]] = {}
         for kind in FILES[host].kinds:
-            here.setdefault(kind.file(folder), []).append(kind)
-        for path, kinds in here.items():  # two directories may share a file by a link
+            kinds_by_path.setdefault(kind.file(folder), []).append(kind)
+        for path, kinds in kinds_by_path.items():  # two directories may share a file by a link
             files.setdefault(os.path.realpath(path), (path, kinds))
-    return [plan_merge(path, kinds, wanted) for path, kinds in files.values()]
+    return [plan_merge(path, kinds, registration) for path, kinds in files.values()]
 
 
 #: The indentation of further files of a directory in a list.
@@ -492,12 +492,12 @@ INDENT = " " * 10
 
 
 def describe_own_files(paths: Paths) -> list[str]:
-    """What installing writes in csmd's own directories, for people."""
+    """Returns the files that installing writes in csmd's own directories, for people."""
     return [
         f"{paths.home}/ (0700)",
         f"  hook/   {', '.join(HOOK_FILES)}, interpreter, {SERVER_SCRIPT}, python,",
         *textwrap.wrap(
-            ", ".join((*HOOK_SCRIPTS, *LAUNCHERS, *FURTHER)), 78, initial_indent=INDENT, subsequent_indent=INDENT
+            ", ".join((*HOOK_SCRIPTS, *LAUNCHERS, *EXTRA_SCRIPTS)), 78, initial_indent=INDENT, subsequent_indent=INDENT
         ),
         "  install.json, README.txt, csmd.db, endpoint, backups/, models/,",
         "  memory/, quarantine/, run/, sessions/, spool/",
@@ -510,24 +510,24 @@ def install(config: Config, choice: Choice, hosts: Collection[str] = tuple(FILES
 
     Raises one error where no file that should hold hooks can be written; then nothing was written.
     """
-    planned, wanted = plan_install(config, choice.events, hosts), entries_for(config, choice.events)
+    planned, registration = plan_install(config, choice.events, hosts), make_registration(config, choice.events)
     hooked = [change for change in planned if change.kinds[0].name in HOOK_KINDS]
     troubles = [change.trouble for change in hooked if change.trouble]
     if troubles and len(troubles) == len(hooked):
-        raise combined_error(troubles)
+        raise combine_errors(troubles)
     paths = config.paths
-    put_hooks_in_place(paths)
+    install_hooks(paths)
     readme = paths.home / "README.txt"
     if is_our_readme(readme) or not os.path.lexists(readme):
         write_atomic(readme, README.encode())
     with install_lock(paths):
-        # Recorded before it is written: the daemon watches for older clients from then on.
-        folders = config.assistant_dirs if CLAUDE.host in hosts else assistant_dirs(paths)
+        # Recorded first, because the daemon watches for older clients from then on.
+        folders = config.assistant_dirs if CLAUDE.host in hosts else read_assistant_dirs(paths)
         further: dict[str, list[str]] = {}
         for host, folder in config.host_dirs:
             further.setdefault(host, []).append(str(folder))
         _record_choice(paths, choice, assistant_dirs=list(map(str, folders)), hosts=further)
-        return [carry_out(paths, partial(plan_merge, change.path, change.kinds, wanted)) for change in planned]
+        return [carry_out(paths, partial(plan_merge, change.path, change.kinds, registration)) for change in planned]
 
 
 def is_our_readme(path: Path) -> bool:
@@ -540,34 +540,34 @@ def is_our_readme(path: Path) -> bool:
 
 
 def withdraw_events(paths: Paths, choice: Choice) -> tuple[list[str], list[Change]]:
-    """Takes out the newer events that are registered and not chosen: (which, what became of each file)."""
+    """Removes the newer events that are registered and not chosen; returns them, and the change of each file."""
     with install_lock(paths):
         record = load_record(paths)
-        gone = [event for event in record["events"] if event not in choice.events]
-        if not gone:
+        withdrawn = [event for event in record["events"] if event not in choice.events]
+        if not withdrawn:
             return [], []
         hooked = [Path(key) for key, entry in record["settings"].items() if "hooks" in entry["kinds"]]
-        outcomes = [carry_out(paths, partial(plan_withdrawal, paths, path, gone)) for path in hooked]
+        outcomes = [carry_out(paths, partial(plan_withdrawal, paths, path, withdrawn)) for path in hooked]
         if not any(change.trouble for change in outcomes):
-            left = tuple(event for event in record["events"] if event in choice.events)
-            _record_choice(paths, Choice(events=left, kept_out_by=choice.kept_out_by))
-        return gone, outcomes
+            remaining = tuple(event for event in record["events"] if event in choice.events)
+            _record_choice(paths, Choice(events=remaining, kept_out_by=choice.kept_out_by))
+        return withdrawn, outcomes
 
 
-def recorded_choice(paths: Paths) -> Choice:
-    """The newer events that are registered, and why no more."""
+def read_choice(paths: Paths) -> Choice:
+    """Returns the newer events that are registered, and why no more."""
     record = load_record(paths)
     return Choice(events=tuple(record["events"]), kept_out_by=str(record["kept_out_by"]))
 
 
 def _record_choice(paths: Paths, choice: Choice, **more: Any) -> None:
-    needs = oldest_version_for(choice.events)
+    needs = find_oldest_version(choice.events)
     values = {"events": list(choice.events), "needs": needs, "kept_out_by": choice.kept_out_by}
     save_record(paths, {**load_record(paths), **values, **more})
 
 
-def put_hooks_in_place(paths: Paths) -> None:
-    """Makes csmd's directories and copies the hooks: from then on what they report waits in the spool."""
+def install_hooks(paths: Paths) -> None:
+    """Creates csmd's directories and copies the hooks; from then on their reports are spooled."""
     for folder in (paths.home, paths.hook_dir, paths.run_dir, paths.spool):
         make_private(folder)
     copy_hooks(paths)
@@ -577,80 +577,80 @@ def copy_hooks(paths: Paths) -> None:
     """Copies the hook scripts, each atomically: a running hook sees the old or the new one."""
     import py_compile
 
-    source = shipped_folder()
+    source = find_shipped_folder()
     for name, shipped in COPIED.items():
         mode = 0o600 if name.endswith((".py", ".js")) else 0o700
         write_atomic(paths.hook_dir / name, (source / shipped).read_bytes(), mode=mode)
     write_atomic(paths.hook_dir / "interpreter", base_interpreter().encode() + b"\n")
     write_atomic(paths.hook_dir / "python", config.own_interpreter().encode() + b"\n")
-    # The rare module is imported: compiled here, its first use costs no compiling.
+    # Compiled now, so that a hook's first use of this module costs no compiling.
     make_private(paths.hook_dir / "__pycache__")
     py_compile.compile(str(paths.hook_dir / "csmd_spool.py"), quiet=2)
 
 
 def is_shipped_copy(path: Path) -> bool:
     """Whether an installed hook file is the one that this version ships."""
-    return path.is_file() and path.read_bytes() == (shipped_folder() / COPIED[path.name]).read_bytes()
+    return path.is_file() and path.read_bytes() == (find_shipped_folder() / COPIED[path.name]).read_bytes()
 
 
 def find_problems(paths: Paths) -> list[str]:
-    """Why the installed hooks or the server cannot run, one sentence for each reason."""
+    """Returns the reasons why the installed hooks or the server cannot run, a sentence each."""
     problems = []
     for name, whose in (("interpreter", "hooks: their"), ("python", "memory server: its")):
         file = paths.hook_dir / name
         interpreter = file.read_text(encoding="utf-8", errors="replace").strip() if file.is_file() else ""
         if interpreter and not Path(interpreter).exists():
-            problems.append(f"{whose} Python is gone ({interpreter}); `csmd install` finds another")
+            problems.append(f"{whose} Python is gone ({interpreter}); `csmd install` chooses another")
     for key, entry in load_record(paths)["settings"].items():
         with contextlib.suppress(CsmdError):  # `csmd doctor` says more of a file that cannot be read
             data = foreign_files.read(Path(key)) or b""
             kinds = [kind for kind in KINDS if kind.name in HOOK_KINDS and kind.name in entry["kinds"]]
-            if kinds and without_entries(data, kinds, paths.home, key) == data:
-                problems.append(f"hooks: none of csmd's is in {key}; `csmd install` puts them back")
+            if kinds and remove_entries(data, kinds, paths.home, key) == data:
+                problems.append(f"hooks: {key} has none of csmd; `csmd install` adds them again")
     return problems
 
 
-def configuration(more: Sequence[Path] = ()) -> Config:
-    """The configuration in force, with the directories that earlier installs wrote to and `more`."""
+def load_configuration(more: Sequence[Path] = ()) -> Config:
+    """Returns the configuration in force, with the directories that earlier installs wrote to and `more`."""
     paths = config.default_paths()
-    return config.load(paths=paths, extra_dirs=(*assistant_dirs(paths), *more), host_dirs=host_dirs(paths))
+    return config.load(paths=paths, extra_dirs=(*read_assistant_dirs(paths), *more), host_dirs=read_host_dirs(paths))
 
 
 # --- the memory server of other assistants
 
 
 def install_server(config: Config, host: str, arguments: Sequence[str]) -> Change:
-    """Writes the memory server's entry into an assistant's settings, and puts the script in place that it starts."""
+    """Installs the memory server's script and adds its entry to an assistant's settings."""
     kind, other = SERVER_KINDS[host], server_entries.HOSTS.get(host)
     path = kind.file(config.assistant_dirs[0])
     if other and not (path.parent if other.may_create else path).exists():
         hint = f"`csmd mcp --print-config {host}` shows what to paste; or open {other.name} once, and try again"
         raise CsmdError(f"{other.name} has no {path} yet", hint=hint)
-    wanted = replace(entries_for(config), server_arguments=tuple(arguments))
-    put_hooks_in_place(config.paths)
+    registration = replace(make_registration(config), server_arguments=tuple(arguments))
+    install_hooks(config.paths)
     with install_lock(config.paths):
-        return carry_out(config.paths, partial(plan_merge, path, [kind], wanted))
+        return carry_out(config.paths, partial(plan_merge, path, [kind], registration))
 
 
 def remove_server(config: Config, host: str) -> Change:
-    """Takes the memory server's entry out of an assistant's settings again; CsmdError where csmd put none there."""
+    """Removes the memory server's entry from an assistant's settings; CsmdError if csmd added none."""
     kind = SERVER_KINDS[host]
     path = kind.file(config.assistant_dirs[0])
     with install_lock(config.paths):
-        if str(path) not in load_record(config.paths)["settings"] or kind not in recorded_kinds(config.paths, path):
-            hint = f"`csmd mcp --print-config {host}` shows what it would"
-            raise CsmdError(f"csmd put nothing into {path}", hint=hint)
+        if str(path) not in load_record(config.paths)["settings"] or kind not in read_kinds(config.paths, path):
+            hint = f"`csmd mcp --print-config {host}` shows the entry that --install adds"
+            raise CsmdError(f"csmd has no entry in {path}", hint=hint)
         return carry_out(config.paths, partial(plan_one_return, config.paths, path, kind))
 
 
 def describe_server(config: Config, host: str, arguments: Sequence[str]) -> tuple[Path, str]:
-    """The file of an assistant's MCP servers, and what to paste into it."""
+    """Returns the file of an assistant's MCP servers, and what to paste into it."""
     kind, home = SERVER_KINDS[host], config.paths.home
     path = kind.file(config.assistant_dirs[0])
     if host in server_entries.HOSTS:
         return path, server_entries.render_entry(server_entries.HOSTS[host], home, arguments)
-    wanted = replace(entries_for(config), server_arguments=tuple(arguments))
-    return path, f"{wire.pretty(wire.loads(kind.merge(kind.begin(''), wanted, str(path))))}\n"
+    registration = replace(make_registration(config), server_arguments=tuple(arguments))
+    return path, f"{wire.pretty(wire.loads(kind.merge(kind.begin(''), registration, str(path))))}\n"
 
 
 # --- leaving
@@ -659,7 +659,7 @@ def describe_server(config: Config, host: str, arguments: Sequence[str]) -> tupl
 def uninstall(paths: Paths) -> list[Change]:
     """Removes csmd's entries from every recorded file; one that cannot be written stays in the record."""
     with install_lock(paths):
-        # From the last to the first: a directory was made for the first file in it.
+        # In reverse order: a directory was created for the first file in it.
         files = map(Path, reversed(load_record(paths)["settings"]))
         outcomes = [carry_out(paths, partial(plan_return, paths, path)) for path in files]
         record = load_record(paths)
@@ -670,7 +670,7 @@ def uninstall(paths: Paths) -> list[Change]:
 
 
 def remove_hooks(paths: Paths) -> None:
-    """Removes the hook's scripts, their directory when nothing else is in it, and the note of what one missed."""
+    """Removes the hook scripts, their directory if that leaves it empty, and the mark of a missing file."""
     paths.missing_mark.unlink(missing_ok=True)
     for glob in HOME_FILES["hook scripts"]:
         for path in paths.home.glob(glob):
@@ -702,9 +702,7 @@ HOME_FILES: dict[str, tuple[str, ...]] = {
     "embedding models": (
         *(f"models/{folder}/**/*" for folder in ("tiktoken", ".fetched", ".add-*")), "models/*/csmd-model.txt",
     ),
-    "hook scripts": (
-        *(f"hook/{name}" for name in (*COPIED, "interpreter", "python")), "hook/__pycache__/csmd_*.pyc",
-    ),
+    "hook scripts": (*(f"hook/{name}" for name in (*COPIED, "interpreter", "python")), "hook/__pycache__/csmd_*.pyc"),
     "log": ("log/csmd.log", "log/csmd.log.[0-9]", "log/crash.txt", "log/report.txt"),
     "configuration": ("config.yaml",),
     "state": (
@@ -720,12 +718,12 @@ MODEL_MARK = "csmd-model.txt"
 UNFINISHED = (".*.csmd", "*/.*.csmd", ".*.tmp", "*/.*.tmp")
 
 
-#: The files that a purge removes: what they are for people -> file -> its size in bytes.
+#: The files that a purge removes: their kind, for people -> file -> its size in bytes.
 Purge = dict[str, dict[Path, int]]
 
 
 def plan_purge(paths: Paths) -> Purge:
-    """The files that a purge would remove; kinds without files are left out."""
+    """Returns the files that a purge would remove; kinds without files are left out."""
     rows = [
         *((what, paths.home, globs) for what, globs in HOME_FILES.items()),
         *(("embedding models", mark.parent, ("**/*",)) for mark in paths.models.glob(f"*/{MODEL_MARK}")),
@@ -733,45 +731,42 @@ def plan_purge(paths: Paths) -> Purge:
         ("configuration", paths.config_file.parent, (paths.config_file.name,)),
         ("state", paths.home, UNFINISHED),
     ]
-    if folders := _temporary_folders(paths):
-        rows += [
-            ("events that wait", folders[0], ("*.event", ".tmp-*")),
-            ("state", folders[1], (f"{mark_of(paths.home)}.sock",)),
-        ]
-    going: Purge = {what: {} for what in HOME_FILES}
+    if folders := _find_temporary_folders(paths):
+        rows.append(("events that wait", folders[0], ("*.event", ".tmp-*")))
+        rows.append(("state", folders[1], (f"{mark_of(paths.home)}.sock",)))
+    planned: Purge = {what: {} for what in HOME_FILES}
     counted: set[Path] = set()
     for what, root, globs in rows:
-        new = {path: size for path, size in _files(root, globs) if path not in counted}
+        new = {path: size for path, size in _find_files(root, globs) if path not in counted}
         counted |= new.keys()
-        going[what] |= new
-    return {what: files for what, files in going.items() if files}
+        planned[what] |= new
+    return {what: files for what, files in planned.items() if files}
 
 
-def purge(paths: Paths, going: Purge) -> tuple[list[Path], list[str]]:
-    """Removes these files, then empty directories; (files that are not csmd's, what could not be removed and why)."""
+def purge(paths: Paths, planned: Purge) -> tuple[list[Path], list[str]]:
+    """Removes files, then empty directories; returns (files that are not csmd's, failures with their reasons)."""
     refused: dict[Path, str] = {}
-    for path in (path for files in going.values() for path in files):
+    for path in (path for files in planned.values() for path in files):
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
             refused[path] = f"{path}: {error.strerror or error}"
     own = [paths.home, paths.log_dir, paths.config_file.parent]
-    below = sorted(_directories(paths.home), key=lambda folder: -len(folder.parts))
+    below = sorted(_find_directories(paths.home), key=lambda folder: -len(folder.parts))
     around = [paths.log_dir.parent] if paths.log_dir.parent.name == "csmd" else []  # of <state>/csmd/log
-    for folder in (*below, *own, *_temporary_folders(paths), *around):
+    for folder in (*below, *own, *_find_temporary_folders(paths), *around):
         with contextlib.suppress(OSError):  # not empty
             folder.rmdir()
     foreign: list[Path] = []
     for root in dict.fromkeys(own):
         with contextlib.suppress(OSError):
-            foreign += [
-                path for path in sorted(root.iterdir()) if paths.home not in root.parents and path not in refused
-            ]
+            remaining = [path for path in sorted(root.iterdir()) if path not in refused]
+            foreign += [] if paths.home in root.parents else remaining
     return foreign, list(refused.values())
 
 
-def virtual_environments(paths: Paths) -> list[Path]:
-    """The virtual environments in the home; a purge leaves them."""
+def find_virtual_environments(paths: Paths) -> list[Path]:
+    """Returns the virtual environments in the home; a purge leaves them."""
     with contextlib.suppress(OSError):
         return sorted(path.parent for path in paths.home.glob("*/pyvenv.cfg"))
     return []
@@ -791,13 +786,13 @@ def _leads_to(link: Path, program: Path) -> bool:
 
 
 def check_home_is_own(paths: Paths) -> None:
-    """Raises CsmdError when the home is a link or belongs to another user."""
+    """Raises CsmdError if the home is a link or belongs to another user."""
     if os.path.lexists(paths.home) and not _is_own(paths.home):
         raise CsmdError(f"{paths.home} is not a directory of yours", hint="remove it by hand if it is csmd's")
 
 
-def _files(root: Path, globs: Sequence[str]) -> Iterator[tuple[Path, int]]:
-    """Files and links below a directory with these names and their sizes; nothing behind a link."""
+def _find_files(root: Path, globs: Sequence[str]) -> Iterator[tuple[Path, int]]:
+    """Yields (path, bytes) of files and links below a directory that match these globs; follows no link."""
     for glob in globs if _is_own(root) else ():
         for path in root.glob(glob):
             inside = path.relative_to(root).parents
@@ -818,14 +813,14 @@ def _is_own(folder: Path) -> bool:
     return stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid()
 
 
-def _directories(root: Path) -> Iterator[Path]:
-    """The directories below the home that HOME_FILES names, with all below them."""
-    named = {glob.partition("/")[0] for globs in HOME_FILES.values() for glob in globs if "/" in glob}
-    for top in (top for name in named if _is_own(root) for top in root.glob(name) if not top.is_symlink()):
+def _find_directories(root: Path) -> Iterator[Path]:
+    """Yields the directories below the home that HOME_FILES names, with all below them."""
+    names = {glob.partition("/")[0] for globs in HOME_FILES.values() for glob in globs if "/" in glob}
+    for top in (top for name in names if _is_own(root) for top in root.glob(name) if not top.is_symlink()):
         yield from (Path(folder) for folder, _, _ in os.walk(top))
 
 
-def _temporary_folders(paths: Paths) -> list[Path]:
-    """Where hooks spool when the home takes no file, and the directory around it; [] unless that is the user's own."""
+def _find_temporary_folders(paths: Paths) -> list[Path]:
+    """Returns the spool outside the home and its parent directory; [] unless the user owns that."""
     around = Path(f"/tmp/csmd-{os.getuid()}")  # noqa: S108 - checked before it is looked into
     return [around / config.spool_places(paths.home)[-1].name, around] if _is_own(around) else []

@@ -44,19 +44,17 @@ CHOICES = f"{', '.join(GROUPS)}, all, or names"
 
 
 def choose_tools(words: str) -> tuple[str, ...]:
-    """The tools that these words name, in the order of the table. A group includes the basic tools.
+    """Returns the tools that these words name, in the order of the table. A group includes the basic tools.
 
     BadInput for a word that is neither.
     """
-    chosen: set[str] = set() if words else set(BASIC)
+    names: set[str] = set() if words else set(BASIC)
     for word in filter(None, (part.strip() for part in words.split(","))):
         if word in GROUPS or word == "all":
-            chosen |= {*BASIC, *(ALL_TOOLS if word == "all" else GROUPS[word])}
+            names |= {*BASIC, *(ALL_TOOLS if word == "all" else GROUPS[word])}
         elif word in ALL_TOOLS:
-            chosen.add(word)
+            names.add(word)
         else:
-            raise BadInput(
-                f"there is no group or tool {word[:60]!r} for a model",
-                hint=f"give {CHOICES}, as docs/mcp.md lists them",
-            )
-    return tuple(name for name in ALL_TOOLS if name in chosen)
+            hint = f"give {CHOICES}, as docs/mcp.md lists them"
+            raise BadInput(f"there is no group or tool {word[:60]!r} for a model", hint=hint)
+    return tuple(name for name in ALL_TOOLS if name in names)

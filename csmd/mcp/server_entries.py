@@ -1,4 +1,4 @@
-"""csmd's memory server in the settings of each assistant that starts MCP servers; pure but for where a file is.
+"""csmd's memory server in the settings of each assistant that starts MCP servers; pure, except that `path` looks.
 
 The table has each assistant's file, key and form. Claude Code is not in it: `csmd install` registers the server there
 (hosts/claude/registration.py).
@@ -13,6 +13,7 @@ from typing import Any
 
 from csmd import config
 from csmd.hosts.host_files import SERVER_NAME, SERVER_SCRIPT, script_path
+from csmd.json_fields import iter_strings
 from csmd.paths import is_there
 from csmd.text import entry_edits
 from csmd.text.entry_edits import JSON, TOML, YAML, YAML_LIST, Format
@@ -40,7 +41,7 @@ class Host:
     documented: str
 
     def path(self) -> Path:
-        """The file on this machine; for JSON settings the one with comments if only that exists."""
+        """Returns the file on this machine; for JSON settings the one with comments if only that exists."""
         file = config.folder_of(self.variable, self.folder) / self.file
         commented = file.with_suffix(".jsonc")
         return commented if is_there(commented) and not is_there(file) else file
@@ -120,24 +121,24 @@ HOSTS: Mapping[str, Host] = {
 
 
 def make_entry(host: Host, home: Path, arguments: Sequence[str] = ()) -> dict[str, Any]:
-    """The entry that starts this home's server, in the host's form."""
+    """Returns the entry that starts this home's server, in the host's form."""
     return host.shape(str(script_path(home, SERVER_SCRIPT)), list(arguments))
 
 
 def render_entry(host: Host, home: Path, arguments: Sequence[str] = ()) -> str:
-    """The entry as text to paste into the host's file."""
+    """Returns the entry as text to paste into the host's file."""
     return host.format.dump((host.key, SERVER_NAME), make_entry(host, home, arguments))
 
 
 def add_server(host: Host, text: str, home: Path, where: str, arguments: Sequence[str] = ()) -> str:
-    """The file with this home's server; another server of that name stays."""
+    """Returns the file with this home's server; another server of that name stays."""
     if describe_foreign(host, text, home, where):
         return text
     return entry_edits.put_entry(host.format, text, (host.key, SERVER_NAME), make_entry(host, home, arguments), where)
 
 
 def remove_server(host: Host, text: str, home: Path, where: str) -> str:
-    """The file without this home's server."""
+    """Returns the file without this home's server."""
     if describe_foreign(host, text, home, where):
         return text
     return entry_edits.remove_entry(host.format, text, (host.key, SERVER_NAME), where)
@@ -146,14 +147,7 @@ def remove_server(host: Host, text: str, home: Path, where: str) -> str:
 def describe_foreign(host: Host, text: str, home: Path, where: str) -> str:
     """Describes another server that has csmd's name; "" if there is none."""
     entry = entry_edits.find_entry(host.format, text, (host.key, SERVER_NAME))
-    if entry is None or str(script_path(home, SERVER_SCRIPT)) in _list_texts(entry):
+    if entry is None or str(script_path(home, SERVER_SCRIPT)) in iter_strings(entry):
         return ""
-    return f"{where} has another server named {SERVER_NAME}, which stays: csmd's is not there until that is renamed"
-
-
-def _list_texts(value: Any) -> list[str]:
-    """Every text in an entry."""
-    if isinstance(value, dict | list):
-        inner = value.values() if isinstance(value, dict) else value
-        return [word for item in inner for word in _list_texts(item)]
-    return [value] if isinstance(value, str) else []
+    rename = "rename it and run this again to add csmd's"
+    return f"{where} already has a server named {SERVER_NAME}, which was kept; {rename}"

@@ -24,7 +24,7 @@ from csmd.store import (
 )
 from csmd.store.sqlite import Rows
 from csmd.text import claims, clauses, display, prose, search_terms, similarity, tokens
-from csmd.text.renames import find_renames, follow_renames
+from csmd.text.claims import find_renames, follow_renames
 from csmd.text.sentence import RULES, parse
 from csmd.text.similarity import Comparison, compare
 from csmd.text.switches import find_switch, is_left

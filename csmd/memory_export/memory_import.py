@@ -54,15 +54,15 @@ def import_memories(
     run = _Import(key=store.hash_key, now=now, is_trusted=vouched or is_sealed, here=here, counts=counts)
     counts.lowered = 0 if run.is_trusted else len(digests)
     incomplete: dict[int, bytes] = {}
-    done = 0
+    progress = 0
     for batch in read_batches(file, digests):
         records = {number: run.prepare(record, counts.redactions) for number, record in batch.items()}
         incomplete |= {number: digests[number] for number in store.write(partial(run.store_memories, records=records))}
-        done += len(batch)
-        yield done
+        progress += len(batch)
+        yield progress
     for batch in read_batches(file, incomplete):
         store.write(partial(run.annotate, records=[run.prepare(record, Counter()) for record in batch.values()]))
-        yield done
+        yield progress
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,22 +86,22 @@ class _Import:
 
     def _store_memory(self, rows: Rows, record: dict[str, Any]) -> bool:
         """Stores a memory unless it was forgotten or is known; returns whether its annotations are still missing."""
-        text, ident = record["text"], record["id"]
+        text, memory_id = record["text"], record["id"]
         statement = Statement(**{name: record[name] for name in STATEMENT_FIELDS})
         project = self._find_project(rows, record["project"])
         if remember.is_forgotten(rows, statement, project=project, at=str(record["created_at"]), key=self.key):
             self.counts.forgotten += 1
             return False
         text_hash = tokens.keyed_hash(text, self.key)
-        same_id = memories.by_id(rows, ident)
+        same_id = memories.by_id(rows, memory_id)
         is_same = same_id is not None and same_id.text == text
         existing = same_id if is_same else memories.by_hash(rows, text_hash, project=project)
         if existing is not None:
             return self._merge_existing(rows, existing, record)
-        new_id = ident if same_id is None else supersession.free_identity(rows, project, text)
+        new_id = memory_id if same_id is None else supersession.free_identity(rows, project, text)
         exports.insert_memory(rows, new_id, record, project=project, text_hash=text_hash)
         exports.record_import(rows, new_id, reason="it was imported", now=self.now, state=exports.INCOMPLETE)
-        self.renamed[ident] = new_id
+        self.renamed[memory_id] = new_id
         self.counts.new += 1
         return True
 
@@ -144,12 +144,12 @@ class _Import:
     def annotate(self, rows: Rows, records: Iterable[dict[str, Any]]) -> None:
         """Adds links, tags, audit and other annotations of a memory, once all memories are stored."""
         for record in records:
-            ident = self.renamed.get(record["id"], record["id"])
-            memory = memories.by_id(rows, ident)
-            if memory is not None and exports.is_import_incomplete(rows, ident):
+            memory_id = self.renamed.get(record["id"], record["id"])
+            memory = memories.by_id(rows, memory_id)
+            if memory is not None and exports.is_import_incomplete(rows, memory_id):
                 allowed = self._without_purged(rows, record)
-                exports.add_annotations(rows, memory.seq, ident, allowed, renamed=self.renamed)
-                exports.mark_import_complete(rows, ident)
+                exports.add_annotations(rows, memory.seq, memory_id, allowed, renamed=self.renamed)
+                exports.mark_import_complete(rows, memory_id)
 
     def _without_purged(self, rows: Rows, record: Mapping[str, Any]) -> dict[str, Any]:
         purged = tombstones.purged_marks(rows, self.key)

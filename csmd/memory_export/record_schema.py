@@ -51,9 +51,8 @@ def _fits(value: Any, rule: Any) -> bool:
         case tuple():
             return isinstance(value, list) and len(value) == len(rule) and all(map(_fits, value, rule))
         case [item_rule]:
-            return (
-                isinstance(value, list) and len(value) <= MAX_ENTRIES and all(_fits(item, item_rule) for item in value)
-            )
+            is_short = isinstance(value, list) and len(value) <= MAX_ENTRIES
+            return is_short and all(_fits(item, item_rule) for item in value)
         case dict():
             has_names = isinstance(value, dict) and value.keys() == rule.keys()
             return has_names and all(_fits(value[name], rule[name]) for name in rule)
@@ -62,33 +61,21 @@ def _fits(value: Any, rule: Any) -> bool:
 
 #: Field of a record -> the rule that its value fits.
 FIELDS: dict[str, Any] = {
-    "id": _ID,
-    "text": rf"(?=.*\S).{{1,{MAX_CHARACTERS}}}",
-    "project": lambda value: value == {} or _fits(value, _PROJECT),
-    "gate": frozenset(vocabulary.GATE_PRIORITY),
-    "category": frozenset(vocabulary.CATEGORIES),
-    "type": frozenset(get_args(vocabulary.MemoryType)),
-    "tier": frozenset(get_args(vocabulary.Tier)),
-    "decay": frozenset(get_args(vocabulary.Decay)),
-    "authority": frozenset(vocabulary.AUTHORITY_RANK),
-    "origin": _WORD,
-    "confidence": _is_share,
-    "scope": frozenset(get_args(vocabulary.Scope)),
-    "session_id": _WORD,
-    "created_at": _TIME,
-    "confirmed_at": _TIME,
-    "used_at": f"(?:{_TIME})?",
-    "pinned": lambda value: value in (0, 1),
+    "id": _ID, "text": rf"(?=.*\S).{{1,{MAX_CHARACTERS}}}",
+    "project": lambda value: value == {} or _fits(value, _PROJECT), "gate": frozenset(vocabulary.GATE_PRIORITY),
+    "category": frozenset(vocabulary.CATEGORIES), "type": frozenset(get_args(vocabulary.MemoryType)),
+    "tier": frozenset(get_args(vocabulary.Tier)), "decay": frozenset(get_args(vocabulary.Decay)),
+    "authority": frozenset(vocabulary.AUTHORITY_RANK), "origin": _WORD, "confidence": _is_share,
+    "scope": frozenset(get_args(vocabulary.Scope)), "session_id": _WORD, "created_at": _TIME, "confirmed_at": _TIME,
+    "used_at": f"(?:{_TIME})?", "pinned": lambda value: value in (0, 1),
     "days_left": dict.fromkeys(("hot_until", "warm_until", "archive_at"), _is_day_count),
     "superseded_by": f"(?:{_ID})?",
     "sources": lambda value: bool(value) and _fits(value, [(_WORD, _WORD, _TIME, "states|confirms|beside")]),
-    "links": [(_ID, _WORD, _is_share, _TIME)],
-    "tags": [(_TEXT, "person|assistant", _is_share)],
-    "symptoms": [(_WORD, _TIME, _TEXT, _TEXT)],
-    "refutations": [(_WORD, _TIME, _TEXT, _is_share)],
+    "links": [(_ID, _WORD, _is_share, _TIME)], "tags": [(_TEXT, "person|assistant", _is_share)],
+    "symptoms": [(_WORD, _TIME, _TEXT, _TEXT)], "refutations": [(_WORD, _TIME, _TEXT, _is_share)],
     "scene": lambda value: value == [] or _fits(value, ((_WORD, _SCENE),)),
     "changes": [dict.fromkeys(("change", "before", "after", "reason", "by", "at", "undone_at"), _TEXT)],
-}
+}  # fmt: skip
 #: The fields of a record that make up its statement.
 STATEMENT_FIELDS = ("text", "gate", "category", "confidence", "authority")
 #: Field with rows -> the index of its text.
@@ -124,7 +111,9 @@ def lower_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def drop_purged(record: Mapping[str, Any], is_purged: Callable[[str], bool]) -> dict[str, Any]:
     """Returns a record without the annotations whose text was purged here."""
-    lists = {name: [row for row in record[name] if not is_purged(row[at])] for name, at in TEXT_COLUMNS.items()}
+    lists = {}
+    for name, index in TEXT_COLUMNS.items():
+        lists[name] = [row for row in record[name] if not is_purged(row[index])]
     changes = [change for change in record["changes"] if not any(map(is_purged, change.values()))]
     return {**record, **lists, "changes": changes}
 
@@ -135,8 +124,8 @@ def redact_record(
     """Returns a record with its text redacted by `clean`, which counts redactions."""
     project = {name: text if name == "kind" else clean(text, counts) for name, text in record["project"].items()}
     lists = {
-        name: [[*row[:at], clean(row[at], counts), *row[at + 1 :]] for row in record[name]]
-        for name, at in TEXT_COLUMNS.items()
+        name: [[*row[:index], clean(row[index], counts), *row[index + 1 :]] for row in record[name]]
+        for name, index in TEXT_COLUMNS.items()
     }
     changes = [
         {name: clean(text, counts) if name in ("before", "after", "reason") else text for name, text in change.items()}

@@ -154,7 +154,7 @@ def make_pieces(
         *(Piece(*item) for item in work.list_decision_items(stated, " ".join(goal.text for goal in goals))),
         *_find_failing(summary),
         *_find_files(summary, cwd),
-        *_find_open(summary, stated, prompts, answers),
+        *_find_open(work.list_open_items(summary, prompts, answers)[len(summary.open) :], stated),
         *_find_outputs(entries, trimmed, root=cwd),
     ]
     counts: Counter[str] = Counter()
@@ -215,11 +215,8 @@ def _find_outputs(entries: Sequence[Entry], trimmed: Mapping[str, int], *, root:
     return pieces
 
 
-def _find_open(
-    summary: Work, stated: Sequence[Stated], prompts: Sequence[Entry], answers: Sequence[Entry]
-) -> Iterable[Piece]:
-    """Returns unanswered questions, postponed work and promises, without the to-do list."""
-    items = work.list_open_items(summary, prompts, answers)[len(summary.open) :]
+def _find_open(items: Sequence[work.Item], stated: Sequence[Stated]) -> Iterable[Piece]:
+    """Returns open items, such as unanswered questions and postponed work, and promises."""
     pieces = [Piece(*item) for item in items]
     promises = (statement for statement in reversed(stated) if statement.gate == "promissory")
     pieces += [Piece("open", squeeze(promise.text), promise.uuid) for promise in promises]
@@ -543,17 +540,17 @@ def _find_checkpoint(rows: Rows, event: Event, project: int, key: bytes) -> Rest
     if about is None:
         return None
     row = checkpoints.find_latest(rows, event.session_id)
-    behind = checkpoints.count_turns_after(
+    turns_behind = checkpoints.count_turns_after(
         rows, about.session_seq, until_ordinal=row.upto if row else 0, until=event.at
     )
-    if behind and about.turns <= MAX_READ_TURNS:
+    if turns_behind and about.turns <= MAX_READ_TURNS:
         checkpoint = make_checkpoint(rows, about, until=event.at, key=key)
         if checkpoint is None:
             return None
         checkpoint_id = row.id if row and not row.summary_uuid else ""
         pieces = _current_pieces(rows, checkpoint.pieces, project, about.id, checkpoint.at, key)
         return RestoredCheckpoint(checkpoint_id, AFTER_COMPACTION, pieces)
-    if row is None or behind > MAX_TURNS_BEHIND:
+    if row is None or turns_behind > MAX_TURNS_BEHIND:
         return None
     return RestoredCheckpoint(row.id, AFTER_COMPACTION, read_pieces(rows, row, key))
 

@@ -18,7 +18,6 @@ from csmd.text import prose
 from csmd.text.corrections import read_claim
 from csmd.text.decisions import explains, gives_reading
 from csmd.text.display import ARROW
-from csmd.text.orders import is_about_errand, is_task
 from csmd.text.sentence import (
     RULES,
     Lasting,
@@ -35,6 +34,7 @@ from csmd.text.sentence import (
 from csmd.text.sentence_words import UNSPACED
 from csmd.text.similarity import compare, gist, is_twin, share
 from csmd.text.tokens import content_words
+from csmd.text.trimming import is_about_errand, is_task
 from csmd.vocabulary import Authority, Gate
 
 

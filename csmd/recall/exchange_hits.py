@@ -14,8 +14,7 @@ from csmd.briefs import Hit
 from csmd.knowledge import Memory
 from csmd.memory import supersession
 from csmd.recall import hybrid_search, query, ranking
-from csmd.recall.hybrid_search import Pool, Query
-from csmd.recall.scored_statement import states_memory
+from csmd.recall.hybrid_search import Pool, Query, states_memory
 from csmd.store import memories, passages, search
 from csmd.store.passages import Passage
 from csmd.store.search import TurnNeighbours, TurnRow

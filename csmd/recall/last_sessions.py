@@ -15,11 +15,11 @@ from csmd.recall.compose import Block, Note
 from csmd.store import curations, digests, journal, session_context, sessions, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
-from csmd.text.orders import bare_order
 from csmd.text.pastes import SENTENCE_MARKS
 from csmd.text.sentence import ends_with_question, has, is_passing, opens, parse
 from csmd.text.similarity import gist, is_twin, share
 from csmd.text.tokens import content_words
+from csmd.text.trimming import strip_order
 
 #: Most sessions that are shown, among the latest that are read.
 MAX_SESSIONS = 3
@@ -229,7 +229,7 @@ def session_topic(goals: Sequence[str]) -> str:
     whole = display.squeeze(goals[0]) if goals else ""
     first = _FIRST_SENTENCE.match(whole)
     goal = first[1] if first and len(content_words(first[1])) >= 3 else whole
-    bare = bare_order(goal, sets_out=True).rstrip(".:,; ")
+    bare = strip_order(goal, sets_out=True).rstrip(".:,; ")
     return (
         "" if bare.endswith("?") and parse(goal).kind == "asks" else display.cut(bare.rstrip("?"), MAX_TOPIC_CHARACTERS)
     )

@@ -31,14 +31,13 @@ from csmd.recall import (
     visibility,
 )
 from csmd.recall.compose import Block, Note
-from csmd.recall.hybrid_search import Embed, Query
+from csmd.recall.hybrid_search import SHOWN_ID_CHARACTERS, Embed, Query, ScoredStatement, passage_id
 from csmd.recall.ranking import SearchTerms
-from csmd.recall.scored_statement import SHOWN_ID_CHARACTERS, ScoredStatement, passage_id
 from csmd.recall.statement_filter import StatementFilter
 from csmd.store import memories, passages, search, session_contents, session_context
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
-from csmd.text import display, prose, quotations, sentence, similarity, statement_trimming, tokens
+from csmd.text import display, prose, quotations, sentence, similarity, tokens, trimming
 from csmd.text.display import ARROW
 from csmd.text.language import language_of
 from csmd.text.sentence import Speaker
@@ -174,7 +173,7 @@ class Line:
         memory = self.statement.memory
         if memory is None or self.statement.passage is None:
             return memory
-        wordings = {tokens.normalise(text) for text in (self.text, statement_trimming.trim_statement(self.text))}
+        wordings = {tokens.normalise(text) for text in (self.text, trimming.trim_statement(self.text))}
         return memory if tokens.normalise(memory.text) in wordings else None
 
 

@@ -105,24 +105,20 @@ def find(
 
 def _make_query(rows: Rows, question: str, projects: Sequence[int] | None, filters: search.SearchFilter) -> Query:
     terms = [*hybrid_search.expand_terms(rows, question, places=projects), *query.find_literals(question)]
-    return Query(
-        terms=list(dict.fromkeys(terms))[: hybrid_search.MAX_TERMS],
-        literal=search_terms.find_unindexed(question),
-        places=projects,
-        filters=filters,
-    )
+    terms = list(dict.fromkeys(terms))[: hybrid_search.MAX_TERMS]
+    literal = search_terms.find_unindexed(question)
+    return Query(terms=terms, literal=literal, places=projects, filters=filters)
 
 
 def _apply_lens(hits: Sequence[Hit], weight_of: lens.WeightOf | None) -> list[Hit]:
     """Returns the hits sorted by their score under a lens."""
     if weight_of is None:
         return list(hits)
-    weights = [weight_of(hit.text, hit.project, hit.session_id, hit.id) for hit in hits]
-    weighed = [
-        replace(hit, score=hit.score * weight, factors={**hit.factors, "lens": weight})
-        for hit, weight in zip(hits, weights, strict=True)
-    ]
-    return sorted(weighed, key=lambda hit: -hit.score)
+    weighted: list[Hit] = []
+    for hit in hits:
+        weight = weight_of(hit.text, hit.project, hit.session_id, hit.id)
+        weighted.append(replace(hit, score=hit.score * weight, factors={**hit.factors, "lens": weight}))
+    return sorted(weighted, key=lambda hit: -hit.score)
 
 
 def _add_named_things(rows: Rows, search_query: Query, pool: Pool) -> None:
@@ -275,9 +271,7 @@ def _add_replacements(
     return replacements
 
 
-def _make_memory_hit(
-    memory: Memory, replacement: Memory | None, parts: Mapping[str, float], root: str, pool: Pool
-) -> Hit:
+def _make_memory_hit(memory: Memory, heir: Memory | None, parts: Mapping[str, float], root: str, pool: Pool) -> Hit:
     is_outdated = memory.superseded_by or memory.is_refuted
     return Hit(
         id=memory.id,
@@ -292,8 +286,8 @@ def _make_memory_hit(
         gate=memory.gate,
         authority=memory.authority,
         author=memory.author,
-        superseded_by=replacement.id if replacement else memory.superseded_by,
-        superseded_at=replacement.confirmed_at if replacement else "",
+        superseded_by=heir.id if heir else memory.superseded_by,
+        superseded_at=heir.confirmed_at if heir else "",
         refuted=memory.is_refuted,
         edited=memory.is_edited,
         scene=memory.scene,

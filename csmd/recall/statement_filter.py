@@ -16,7 +16,7 @@ from csmd.extraction import chooser
 from csmd.knowledge import Memory
 from csmd.memory import supersession
 from csmd.recall import compose
-from csmd.recall.scored_statement import ScoredStatement, passage_id, states_memory
+from csmd.recall.hybrid_search import ScoredStatement, passage_id, states_memory
 from csmd.recall.visibility import attention, is_injectable, is_of_other_checkout, may_show
 from csmd.store import memories, passages, session_context, tombstones, turns
 from csmd.store.sqlite import Rows
@@ -82,10 +82,8 @@ class StatementFilter:
             if older := [memory for memory in own if memory.gives_way or memory.id in withdrawn]:
                 allowed += [(None, successor) for successor in self._find_successors(statement, older, withdrawn)]
                 continue
-            restated = partial(
-                supersession.find_restated, statement.text, at=statement.at, session=statement.session_id
-            )
-            if not own and restated(replaced=replaced):
+            at, session = statement.at, statement.session_id
+            if not own and supersession.find_restated(statement.text, at=at, session=session, replaced=replaced):
                 continue
             candidate = self._quote(statement, own, questions=questions)
             if candidate is not None:
@@ -166,10 +164,8 @@ def _find_wordings(text: str, before: str = "", after: str = "") -> Mapping[str,
     if before or after:
         others = _find_wordings(before).keys() | _find_wordings(after).keys()
         longer = _find_wordings("\n".join([before, text, after]))
-        return {
-            **{wording: is_near for wording, is_near in longer.items() if wording not in others},
-            **_find_wordings(text),
-        }
+        longer = {wording: is_near for wording, is_near in longer.items() if wording not in others}
+        return {**longer, **_find_wordings(text)}
     sentences = prose.split_sentences(display.squeeze(text))
     wordings: dict[str, bool] = {}
     for length in range(2, MAX_RUN + 1):

@@ -17,8 +17,8 @@ from csmd.text import prose, search_terms, tokens
 from csmd.vocabulary import PROMPTS
 
 Stems = frozenset[str]
-Key = TypeVar("Key")
-Value = TypeVar("Value")
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 STAGE = "threads"
@@ -294,9 +294,7 @@ class PairFinder:
         return cosines
 
 
-def _fill(
-    cache: dict[Key, Value], keys: Iterable[Key], read: Callable[[list[Key]], Mapping[Key, Value]]
-) -> dict[Key, Value]:
+def _fill(cache: dict[K, V], keys: Iterable[K], read: Callable[[list[K]], Mapping[K, V]]) -> dict[K, V]:
     """Returns the values of some keys, in their order; those that are not in the cache are read into it."""
     keys = list(keys)
     if missing := [key for key in keys if key not in cache]:

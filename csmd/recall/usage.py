@@ -142,9 +142,8 @@ def _find_use(
         shared = distinctive & passage
         # In a tool call one word may suffice, since the call is short and acts on it; but one word left of a long item
         # proves nothing.
-        may_be_single = (turn.voice == "called" or shared == distinctive) and len(
-            shared
-        ) * MAX_WORDS_FOR_ONE >= item.size
+        is_short = len(shared) * MAX_WORDS_FOR_ONE >= item.size
+        may_be_single = is_short and (turn.voice == "called" or shared == distinctive)
         is_enough = len(shared) >= MIN_SHARED_WORDS or may_be_single
         if shared and len(shared) >= MIN_WORD_SHARE * len(distinctive) and is_enough:
             return "words", tuple(sorted(item.words[stem] for stem in shared))

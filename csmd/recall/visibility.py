@@ -40,11 +40,9 @@ def find_searchable_places(rows: Rows, project: str, *, asking: str) -> list[int
 
 def find_visible_places(rows: Rows, *, asking: str) -> list[int] | None:
     """Returns the project rows that may be seen from a directory; None if all may."""
-    return (
-        None
-        if asking == OWNER
-        else projects.list_visible_projects(rows, inside=project_identity.find_wall(rows, asking))
-    )
+    if asking == OWNER:
+        return None
+    return projects.list_visible_projects(rows, inside=project_identity.find_wall(rows, asking))
 
 
 def is_visible(rows: Rows, project: int, *, asking: str) -> bool:
@@ -106,12 +104,8 @@ def _is_said_of_other_checkout(rows: Rows, text: str, directory: Callable[[Rows]
 
 #: When a memory of a tier is shown for a matching prompt (evidence.py decides at a start). "near": only in its session and
 #: the next one. Its lifetime is stored in active days (memory/confidence.py).
-ON_MATCH: dict[Tier, Literal["always", "near", "never"]] = {
-    "session": "near",
-    "daily": "always",
-    "durable": "always",
-    "archive": "never",
-}
+ON_MATCH: dict[Tier, Literal["always", "near", "never"]]
+ON_MATCH = {"session": "near", "daily": "always", "durable": "always", "archive": "never"}
 
 
 def may_show(memory: Memory, attention: Attention, *, near: Collection[str]) -> bool:

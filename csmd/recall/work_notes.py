@@ -15,7 +15,7 @@ from csmd.hosts.tool_calls import READ, WRITERS
 from csmd.knowledge import Memory
 from csmd.recall import compose, loaded_instructions, visibility
 from csmd.recall.compose import Block, Note
-from csmd.recall.scored_statement import ScoredStatement, cite_passage, passage_id
+from csmd.recall.hybrid_search import ScoredStatement, cite_passage, passage_id
 from csmd.recall.statement_filter import StatementFilter
 from csmd.store import failures, fulltext, memories, memory_scenes, passages, session_context, turns
 from csmd.store.sqlite import Rows

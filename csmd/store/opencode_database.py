@@ -33,7 +33,7 @@ MAX_PARENTS = 20
 #: Returns (whether a part is used, damaged or long, "" for none of them; what of it is read).
 _PART = """
 with p as (
-  select data, case when length(data) > :most then 'long' when not json_valid(data) then 'damaged'
+  select data, case when length(data) > :limit then 'long' when not json_valid(data) then 'damaged'
     when json_extract(data, '$.type') in ('text', 'tool') then 'used' else '' end as state
   from part where id = :id)
 select state, case state when 'used' then json_remove(data, '$.state.attachments')

@@ -1,9 +1,9 @@
-"""One exchange with the team's server.
+"""Carries out one request to the team's server.
 
 python -m csmd.team.exchange
 
-Reads an order from standard input, connects, carries it out and prints the answer. It is a process of its own because
-the daemon may not use a network. csmd.team.sharing writes orders and reads answers.
+Reads a request from standard input, connects, carries it out and prints the reply. It is a separate process because
+the daemon may not use a network. csmd.team.sharing composes requests and stores replies.
 """
 
 from __future__ import annotations
@@ -22,63 +22,63 @@ Json = dict[str, Any]
 MAX_RECEIVED = 200
 
 
-def _join(rows: ServerRows, _: Mapping[str, Any]) -> Json:
+def _join_team(rows: ServerRows, _: Mapping[str, Any]) -> Json:
     return {"is_new": postgres.prepare(rows)}
 
 
-def _leave(rows: ServerRows, _: Mapping[str, Any]) -> Json:
-    """Deletes everything of one's own on the server."""
+def _leave_team(rows: ServerRows, _: Mapping[str, Any]) -> Json:
+    """Deletes everything that this role stored on the server."""
     with rows.transaction(write=True):
         return {"removed": postgres.delete_all(rows)}
 
 
-def _exchange(rows: ServerRows, order: Mapping[str, Any]) -> Json:
-    """Sends the changes here, then receives those on the server; refuses another server than the joined one."""
-    if order["epoch"] != postgres.epoch_of(rows):
+def _exchange_changes(rows: ServerRows, request: Mapping[str, Any]) -> Json:
+    """Sends this home's changes, then receives those on the server; refuses any server but the joined one."""
+    if request["epoch"] != postgres.read_epoch(rows):
         return {"is_other": True, "sent": False, "projects": [], "changed": []}
-    author = postgres.author_of(rows)
+    author = postgres.read_author(rows)
     with rows.transaction(write=True):
         rows.narrow(author)
-        projects = shared_rows.put_projects(rows, order["shares"], order["gone"]["project"])
-        for ident in order["gone"]["memory"]:
-            postgres.delete_memory(rows, ident)
-        for ident in order["gone"]["digest"]:
-            postgres.delete_session(rows, ident)
-        if order["memories"]:
-            shared_rows.put_memories(rows, order["memories"], projects)
-        for digest in order["digests"]:
+        projects = shared_rows.put_projects(rows, request["shares"], request["gone"]["project"])
+        for memory_id in request["gone"]["memory"]:
+            postgres.delete_memory(rows, memory_id)
+        for session_id in request["gone"]["digest"]:
+            postgres.delete_session(rows, session_id)
+        if request["memories"]:
+            shared_rows.put_memories(rows, request["memories"], projects)
+        for digest in request["digests"]:
             shared_rows.put_digest(rows, digest, projects)
     with rows.transaction(write=False):
-        visible = shared_rows.visible_projects(rows)
+        visible = shared_rows.list_visible_projects(rows)
         changed: list[Json] = []
         for project in visible:
-            if project["name"] in order["names"] and len(changed) < MAX_RECEIVED:
-                xid, item = order["reached"].get(str(project["seq"]), (0, 0))
+            if project["name"] in request["names"] and len(changed) < MAX_RECEIVED:
+                xid, item = request["reached"].get(str(project["seq"]), (0, 0))
                 rows.narrow(project["author"])
                 limit = MAX_RECEIVED - len(changed)
-                changes = shared_rows.changed_since(rows, project["seq"], xid=xid, item=item, limit=limit)
+                changes = shared_rows.list_changes_since(rows, project["seq"], xid=xid, item=item, limit=limit)
                 changed += [{"place": project["seq"], **change} for change in changes]
     answer = {"is_other": False, "sent": True, "projects": visible, "changed": changed}
     return {**answer, "more": len(changed) >= MAX_RECEIVED}
 
 
-def _search(rows: ServerRows, order: Mapping[str, Any]) -> Json:
+def _search_server(rows: ServerRows, request: Mapping[str, Any]) -> Json:
     with rows.transaction(write=True):  # a setting applies until the end of its transaction
-        vector = bytes.fromhex(order["vector"])
-        hits = shared_rows.search(
-            rows, order["words"], wall=order["wall"], model=order["model"], vector=vector, limit=order["limit"]
-        )
+        vector = bytes.fromhex(request["vector"])
+        names = {"workspace": request["wall"], "model": request["model"], "limit": request["limit"]}
+        hits = shared_rows.search(rows, request["words"], vector=vector, **names)
         return {"hits": hits}
 
 
-#: Name -> order.
-ORDERS: Mapping[str, Callable[[ServerRows, Mapping[str, Any]], Json]] = {
-    "join": _join, "leave": _leave, "exchange": _exchange, "search": _search,
+#: `do` of a request -> the function that carries it out.
+COMMANDS: Mapping[str, Callable[[ServerRows, Mapping[str, Any]], Json]] = {
+    "join": _join_team, "leave": _leave_team, "exchange": _exchange_changes, "search": _search_server,
 }  # fmt: skip
 
 
 def find_password(url: str) -> str:
-    """The password of a URL in the keyring; "" leaves it to libpq: ~/.pgpass, a certificate, the role itself."""
+    """Returns the password of a URL in the keyring; "" leaves it to libpq: ~/.pgpass, a certificate, the role
+    itself."""
     try:
         import keyring
 
@@ -87,17 +87,17 @@ def find_password(url: str) -> str:
         return ""
 
 
-def carry_out(order: Mapping[str, Any]) -> Json:
-    """Carries out an order; raises StoreError if the server cannot be reached or refuses."""
-    with postgres.connected(order["url"], password=find_password(order["url"])) as rows:
-        answer = ORDERS[order["do"]](rows, order)
-        return {**answer, "author": postgres.author_of(rows), "epoch": postgres.epoch_of(rows)}
+def carry_out_request(request: Mapping[str, Any]) -> Json:
+    """Carries out a request; raises StoreError if the server cannot be reached or refuses."""
+    with postgres.open_connection(request["url"], password=find_password(request["url"])) as rows:
+        answer = COMMANDS[request["do"]](rows, request)
+        return {**answer, "author": postgres.read_author(rows), "epoch": postgres.read_epoch(rows)}
 
 
 def main() -> None:
-    """Carries out the order on standard input."""
+    """Carries out the request on standard input."""
     try:
-        answer = carry_out(wire.loads(sys.stdin.buffer.read()))
+        answer = carry_out_request(wire.loads(sys.stdin.buffer.read()))
     except CsmdError as error:
         answer = {"failure": error.what, "hint": error.hint}
     sys.stdout.buffer.write(wire.dumps(answer).encode("utf-8", "replace"))

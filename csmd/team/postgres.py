@@ -61,7 +61,7 @@ class ServerRows(Rows):
         self._changed = 0
 
     def all(self, sql: str, **values: Any) -> list[Row]:
-        """Every row of the result."""
+        """Returns every row of the result."""
         with store_errors(), psycopg.ClientCursor(self.server) as cursor:
             cursor.execute(_translate(sql), _storable(values))
             self._changed = max(0, cursor.rowcount)
@@ -102,7 +102,7 @@ class ServerRows(Rows):
 
 
 def as_store_error(error: psycopg.Error) -> StoreError:
-    """The server's or the network's error on one line, without values of rows."""
+    """Returns the server's or the network's error on one line, without values of rows."""
     primary = error.diag.message_primary or str(error).strip().splitlines()[0] if str(error).strip() else ""
     return StoreError(f"the team's server: {primary or type(error).__name__}")
 
@@ -117,7 +117,7 @@ def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
 
 @cached(500)
 def _translate(sql: str) -> str:
-    """A statement with psycopg's parameters, and lists of keys for PostgreSQL; quoted text is unchanged."""
+    """Returns a statement with psycopg's parameters, and lists of keys for PostgreSQL; quoted text is unchanged."""
 
     def replace(match: re.Match[str]) -> str:
         return f"%({match[1]})s" if match[1] else match[0].replace("%", "%%")
@@ -129,13 +129,13 @@ def _translate(sql: str) -> str:
 
 
 @contextmanager
-def connected(url: str, *, password: str = "") -> Iterator[ServerRows]:
-    """A connection; raises StoreError if there is none."""
-    options: dict[str, Any] = {"password": password} if password else {}
+def open_connection(url: str, *, password: str = "") -> Iterator[ServerRows]:
+    """Opens a connection for the block; raises StoreError if the server cannot be reached."""
+    password_option: dict[str, Any] = {"password": password} if password else {}
     with store_errors():
         connection = psycopg.connect(
             url, connect_timeout=CONNECT_S, autocommit=True, application_name="csmd",
-            options=f"-c search_path=csmd,public -c statement_timeout={STATEMENT_MS}", **options,
+            options=f"-c search_path=csmd,public -c statement_timeout={STATEMENT_MS}", **password_option,
         )  # fmt: skip
     connection.adapters.register_dumper(bool, _BoolAsNumber)
     try:
@@ -167,13 +167,13 @@ def _check_extension(version: str) -> None:
         raise StoreError(f"the team's server has {f'pgvector {version}' if version else 'no pgvector'}", hint=hint)
 
 
-def author_of(rows: Rows) -> str:
-    """The connection's role, by which its rows are known."""
+def read_author(rows: Rows) -> str:
+    """Returns the connection's role, by which its rows are known."""
     return rows.text("select session_user")
 
 
-def epoch_of(rows: Rows) -> str:
-    """An id that differs for another server and after a backup was restored."""
+def read_epoch(rows: Rows) -> str:
+    """Returns an id that differs for another server and after a backup was restored."""
     sql = (
         "select (select epoch from server) || ' ' || (select system_identifier from pg_control_system()) || ' ' || "
         "(select timeline_id from pg_control_checkpoint())"
@@ -184,37 +184,29 @@ def epoch_of(rows: Rows) -> str:
 # --- statements that differ from SQLite's
 
 
-def delete_memory(rows: Rows, ident: str) -> bool:
-    """Deletes one's own memory and records the deletion; returns whether it was there."""
-    project = rows.key("delete from memories where id = :id and author = session_user returning project_seq", id=ident)
+def delete_memory(rows: Rows, memory_id: str) -> bool:
+    """Deletes a memory of this role and records the deletion; returns whether it existed."""
+    delete = "delete from memories where id = :id and author = session_user returning project_seq"
+    project = rows.key(delete, id=memory_id)
     if project is not None:
         conflict = "on conflict (author, project_seq, id) do update set changed = pg_current_xact_id()"
-        rows.insert("gone", conflict, project_seq=project, id=ident)
+        rows.insert("gone", conflict, project_seq=project, id=memory_id)
     return project is not None
 
 
-def delete_session(rows: Rows, ident: str) -> None:
-    """Deletes one's own session with its digests."""
-    rows.run("delete from sessions where id = :id and author = session_user", id=ident)
+def delete_session(rows: Rows, session_id: str) -> None:
+    """Deletes a session of this role with its digests."""
+    rows.run("delete from sessions where id = :id and author = session_user", id=session_id)
 
 
 def delete_all(rows: Rows) -> int:
-    """Deletes everything of one's own; returns the number of projects."""
+    """Deletes every project of this role; returns their number."""
     return rows.run("delete from projects where author = session_user")
 
 
 def ensure_model(rows: Rows, model: str, size: int) -> int:
-    """The row key of an embedding model by its name and length, created with an index if it is new."""
+    """Returns the row key of an embedding model by its name and length, created with an index if it is new."""
     return rows.number("select ensure_model(:model, :size)", model=model, size=size)
-
-
-def add_vector(rows: Rows, model: str, memory_seq: int, start: int, end: int, vector: bytes) -> None:
-    """Stores the vector of a part of a memory, or replaces it."""
-    model_seq = ensure_model(rows, model, len(vector))
-    rows.upsert(
-        "vectors", "memory_seq, model_seq, start_at", model_seq=model_seq, memory_seq=memory_seq, start_at=start,
-        end_at=end, embedding=format_vector(vector),
-    )  # fmt: skip
 
 
 def format_vector(vector: bytes) -> str:
@@ -225,7 +217,7 @@ def format_vector(vector: bytes) -> str:
 def text_hits(
     rows: Rows, kind: str, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int
 ) -> list[tuple[int, float]]:
-    """(row key, score, higher is better) of the memories, or digests (`kind` session), with any of `terms`."""
+    """Returns (row key, score, higher is better) of the memories, or digests (`kind` session), with any of `terms`."""
     if not terms:
         return []
     names = {f"term{number}": term for number, term in enumerate(terms)}
@@ -244,10 +236,10 @@ def text_hits(
 def vector_hits(
     rows: Rows, model: str, vector: bytes, *, projects: Sequence[int] | None, limit: int
 ) -> list[tuple[int, int, int, float]]:
-    """(memory's row key, start, end, squared distance) of the memories nearest to `vector`, by their nearest part."""
-    stored = rows.first(
-        "select seq, dim from vector_models where name = :model and dim = :size", model=model, size=len(vector)
-    )
+    """Returns (memory's row key, start, end, squared distance) of the memories nearest to `vector`, by their nearest
+    part."""
+    find_model = "select seq, dim from vector_models where name = :model and dim = :size"
+    stored = rows.first(find_model, model=model, size=len(vector))
     if stored is None:
         return []
     seq, size = stored
@@ -259,6 +251,6 @@ def vector_hits(
         vector=format_vector(vector), limit=4 * limit,
     )  # fmt: skip
     nearest: dict[int, Row] = {}
-    for far, memory, start, end in sorted(hits):
-        nearest.setdefault(memory, (memory, start, end, far * far))
+    for distance, memory, start, end in sorted(hits):
+        nearest.setdefault(memory, (memory, start, end, distance * distance))
     return list(nearest.values())[:limit]

@@ -1,4 +1,4 @@
-"""The rows on the team's server: sending one's own, receiving colleagues' changes, and searching.
+"""Writes a home's shared rows to the team's server, and reads and searches those of colleagues.
 
 A batch is written table by table, so it takes one round trip for each table, however large it is.
 """
@@ -22,8 +22,8 @@ COLUMNS = (
 DAYS = ("hot_until", "warm_until", "archive_at")
 #: Tables whose rows belong to a memory and are replaced with it.
 _CHILDREN = ("provenance", "memory_topics", "symptoms", "refutations", "scenes", "vectors")
-_OWN = "(select seq from memories where id = any(:idents) and author = session_user)"
-#: The given rows, each with one's own memory with its `id`.
+_OWN = "(select seq from memories where id = any(:ids) and author = session_user)"
+#: The given rows, each joined to this role's memory of that id.
 _JOINED = "TABLE join memories m on m.id = v.id and m.author = session_user"
 #: A memory that colleagues may see: a person's, and not superseded.
 _IS_SHARED = "(m.authority = 'user' or m.pinned = 1) and m.superseded_by = '' and m.tier <> 'archive' and m.twin_of = 0"
@@ -41,9 +41,9 @@ _FIELDS = {"provenance": "sources", "scenes": "scene"}
 # --- sending
 
 
-def put_projects(rows: Rows, shares: Iterable[Mapping[str, Any]], gone: Iterable[str]) -> dict[str, int]:
-    """Replaces one's shared projects and their readers, and returns their row keys by name."""
-    for name in gone:
+def put_projects(rows: Rows, shares: Iterable[Mapping[str, Any]], withdrawn: Iterable[str]) -> dict[str, int]:
+    """Replaces this role's shared projects and their readers, and returns their row keys by name."""
+    for name in withdrawn:
         rows.run("delete from projects where author = session_user and name = :name", name=name)
     seqs: dict[str, int] = {}
     for share in shares:
@@ -62,19 +62,19 @@ def put_memories(rows: ServerRows, records: Sequence[Mapping[str, Any]], project
         f"do update set {changed}, version = memories.version + 1, changed = pg_current_xact_id()"
     )
     rows.with_table(upsert, names, [_column_values(record, projects) for record in records])
-    idents = [record["id"] for record in records]
+    ids = [record["id"] for record in records]
     for table in _CHILDREN:
-        rows.run(f"delete from {table} where memory_seq in {_OWN}", idents=idents)  # noqa: S608
-    rows.run(f"delete from links where from_seq in {_OWN} or to_seq in {_OWN}", idents=idents)  # noqa: S608
-    rows.run("delete from belief_changes where memory_id = any(:idents) and author = session_user", idents=idents)
-    rows.run(
+        rows.run(f"delete from {table} where memory_seq in {_OWN}", ids=ids)  # noqa: S608
+    rows.run(f"delete from links where from_seq in {_OWN} or to_seq in {_OWN}", ids=ids)  # noqa: S608
+    rows.run("delete from belief_changes where memory_id = any(:ids) and author = session_user", ids=ids)
+    delete_marks = (
         "delete from gone g using memories m where g.id = m.id and g.project_seq = m.project_seq "
-        "and m.id = any(:idents) and g.author = session_user and m.author = session_user",
-        idents=idents,
+        "and m.id = any(:ids) and g.author = session_user and m.author = session_user"
     )
+    rows.run(delete_marks, ids=ids)
     for table, columns in _LISTS.items():
         lists = ((record["id"], row) for record in records for row in record[_FIELDS.get(table, table)])
-        children = [{"id": ident, **dict(zip(columns, row, strict=True))} for ident, row in lists]
+        children = [{"id": memory_id, **dict(zip(columns, row, strict=True))} for memory_id, row in lists]
         values = ", ".join(f"v.{name}" for name in columns)
         sql = f"insert into {table} (memory_seq, {', '.join(columns)}) select m.seq, {values} from {_JOINED}"  # noqa: S608
         rows.with_table(sql, ("id", *columns), children)
@@ -165,14 +165,14 @@ def put_digest(rows: Rows, digest: Mapping[str, Any], projects: Mapping[str, int
 # --- receiving
 
 
-def visible_projects(rows: Rows) -> list[dict[str, Any]]:
-    """The colleagues' projects that one may read: row key, author, name, workspace."""
+def list_visible_projects(rows: Rows) -> list[dict[str, Any]]:
+    """Returns the colleagues' projects that one may read: row key, author, name, workspace."""
     projects = rows.all("select seq, author, name, workspace from projects where author <> session_user order by seq")
     return [dict(zip(("seq", "author", "name", "workspace"), row, strict=True)) for row in projects]
 
 
-def changed_since(rows: Rows, project: int, *, xid: int, item: int, limit: int) -> list[dict[str, Any]]:
-    """The changes in a project past a cursor, in the order of receipt: memories as records, and deleted ids.
+def list_changes_since(rows: Rows, project: int, *, xid: int, item: int, limit: int) -> list[dict[str, Any]]:
+    """Returns the changes in a project past a cursor, in the order of receipt: memories as records, and deleted ids.
 
     Each has its cursor, `xid` and `item`. The changes of a running transaction are past every cursor that is returned
     before it ends, so none is missed.
@@ -188,13 +188,13 @@ def changed_since(rows: Rows, project: int, *, xid: int, item: int, limit: int) 
     )  # fmt: skip
     records = _read_records(rows, [seq for _, _, kind, seq, _ in versions if kind == "memory"])
     return [
-        {"xid": int(xid), "item": item, "id": ident, "record": records.get(seq) if kind == "memory" else None}
-        for xid, item, kind, seq, ident in versions
+        {"xid": int(xid), "item": item, "id": memory_id, "record": records.get(seq) if kind == "memory" else None}
+        for xid, item, kind, seq, memory_id in versions
     ]
 
 
 def _read_records(rows: Rows, seqs: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """The visible memories as records, by row key."""
+    """Returns the visible memories as records, by row key."""
     if not seqs:
         return {}
     names = [*COLUMNS, *DAYS]
@@ -213,9 +213,9 @@ def _read_records(rows: Rows, seqs: Sequence[int]) -> dict[int, dict[str, Any]]:
     records = {}
     for seq, *values in stored:
         record = dict(zip(names, values, strict=True))
-        left = {name: record.pop(name) for name in DAYS}
+        days = {name: record.pop(name) for name in DAYS}
         records[seq] = {
-            **record, "days_left": {name: None if value >= NEVER else value for name, value in left.items()},
+            **record, "days_left": {name: None if value >= NEVER else value for name, value in days.items()},
             **{_FIELDS.get(table, table): lists[table][seq] for table in _LISTS}, "tags": tags[seq], "links": [], "changes": [],
         }  # fmt: skip
     return records
@@ -225,38 +225,39 @@ def _read_records(rows: Rows, seqs: Sequence[int]) -> dict[int, dict[str, Any]]:
 
 
 def search(
-    rows: Rows, words: Sequence[str], *, wall: str, model: str, vector: bytes, limit: int
+    rows: Rows, words: Sequence[str], *, workspace: str, model: str, vector: bytes, limit: int
 ) -> list[dict[str, Any]]:
-    """The visible memories and digests that match these words or a vector (b"": none), the best first.
+    """Returns the visible memories and digests that match these words or a vector (b"": none), the best first.
 
     Ranks by words and by vectors are added. Superseded and archived memories are left out, and those of another
-    workspace than `wall` in their author's home.
+    workspace than `workspace` in their author's home.
     """
-    projects = rows.column("select seq from projects where workspace in ('', :wall)", wall=wall)
+    projects = rows.column("select seq from projects where workspace in ('', :workspace)", workspace=workspace)
     memory_hits = postgres.text_hits(rows, "memory", words, projects=projects, limit=2 * limit)
     session_hits = postgres.text_hits(rows, "session", words, projects=projects, limit=limit)
-    near = postgres.vector_hits(rows, model, vector, projects=projects, limit=2 * limit) if vector else []
+    nearest = postgres.vector_hits(rows, model, vector, projects=projects, limit=2 * limit) if vector else []
     score: dict[tuple[str, int], float] = {}
-    for kind, hits_of_kind in (("memory", memory_hits), ("session", session_hits), ("memory", near)):
+    for kind, hits_of_kind in (("memory", memory_hits), ("session", session_hits), ("memory", nearest)):
         for rank, (seq, *_) in enumerate(hits_of_kind):
             score[kind, int(seq)] = score.get((kind, int(seq)), 0.0) + 1 / (FUSION_CONSTANT + rank)
-    seqs = {kind: [seq for of, seq in score if of == kind] for kind in ("memory", "session")}
-    alive = {memory.seq: memory for memory in memories.by_seqs(rows, seqs["memory"]).values() if memory.is_alive}
+    keys = {kind: [seq for of, seq in score if of == kind] for kind in ("memory", "session")}
+    matches = memories.by_seqs(rows, keys["memory"]).values()
+    active_memories = {memory.seq: memory for memory in matches if memory.is_alive}
     owner_rows = rows.all(
         "select m.seq, m.author, p.name from memories m join projects p on p.seq = m.project_seq "  # noqa: S608
-        f"where {in_keys('m.seq', seqs['memory'])}"
+        f"where {in_keys('m.seq', keys['memory'])}"
     )
     owners = {seq: (author, name) for seq, author, name in owner_rows}
     digest_rows = rows.all(
         "select d.seq, d.text, d.at, s.id, p.author, p.name from digests d "  # noqa: S608
         "join sessions s on s.seq = d.session_seq join projects p on p.seq = s.project_seq "
-        f"where {in_keys('d.seq', seqs['session'])}"
+        f"where {in_keys('d.seq', keys['session'])}"
     )
     digests = {seq: row for seq, *row in digest_rows}
     hits: list[dict[str, Any]] = []
     for kind, seq in sorted(score, key=lambda key: (-score[key], key)):
-        if kind == "memory" and seq in alive:
-            memory, (author, name) = alive[seq], owners[seq]
+        if kind == "memory" and seq in active_memories:
+            memory, (author, name) = active_memories[seq], owners[seq]
             hits.append({
                 "kind": kind, "id": memory.id, "text": memory.text, "author": author, "project": name,
                 "at": memory.confirmed_at, "gate": memory.gate, "authority": memory.authority, "session": memory.session_id,

@@ -1,16 +1,18 @@
-"""Parses the claims of a statement: its affirmations, denials, replacements and changes; pure."""
+"""Parses the claims of a statement: its affirmations, denials, replacements, changes and renames; pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
 from csmd.cache import cached
-from csmd.text import clauses, phrases, renames, tokens
+from csmd.text import clauses, phrases, tokens
 from csmd.text.clauses import CLAUSE_ENDS, COPULA, MAX_VALUE_WORDS, PREPOSITIONS, Slot, stems_until
 from csmd.text.phrases import STOPS, WORDS, PhraseMatch, Word, stems, words_until
+from csmd.text.tokens import STOP_WORDS
 
 _CLASSES = ("instead", "prefer", "gone", "unused", "changed", "called")
 _PHRASES = phrases.load_phrases(*_CLASSES)
@@ -20,6 +22,10 @@ TURNING_OPPOSITES = phrases.find_opposites("turned", str)
 _OPPOSING_WORDS = WORDS["against"]
 #: Most words of a thing that a statement opposes.
 MAX_OPPOSED_WORDS = 5
+#: A statement without one of these words contains no rename.
+_RENAMING = ("renam", "now")
+_RENAMED = phrases.load_phrases("renamed")
+MIN_NAME_CHARACTERS = 3
 
 
 class Denial(NamedTuple):
@@ -101,8 +107,8 @@ def parse(text: str) -> Claims:
         prefers=() if asks else tuple(chain.from_iterable(map(_find_preferences, matches["prefer"]))),
         changes=tuple(change for phrase in matches["changed"] for change in _find_changes(phrase, unused)),
         slots=tuple(clauses.find_slots(words)),
-        renames=renames.find_renames(text),
-        named=frozenset(renames.choose_name(phrase.gaps["NAME"][:1]) for phrase in matches["called"]),
+        renames=find_renames(text),
+        named=frozenset(choose_name(phrase.gaps["NAME"][:1]) for phrase in matches["called"]),
         topic=stems(words[:copula]),
         turns=plain & TURNING_OPPOSITES.keys(),
         adds=not plain.isdisjoint(WORDS["adds"]),
@@ -214,3 +220,58 @@ def _find_changes(phrase: PhraseMatch, unused: frozenset[str]) -> Iterator[Chang
     if fits and stems(thing) and stems(value) and WORDS["undone"].isdisjoint(others):
         is_common = not is_named and value[0].plain in WORDS["common"]
         yield Change(stems(thing), stems_until(value, frozenset(), limit=MAX_VALUE_WORDS), is_common, unused)
+
+
+# --- renames
+
+
+@cached(1024)  # the same fifty memories are read for every statement
+def find_renames(text: str) -> tuple[tuple[str, str], ...]:
+    """Finds the (old, new) names that a statement says were changed, in small letters."""
+    if not any(word in text.casefold() for word in _RENAMING):
+        return ()
+    renames: dict[tuple[str, str], None] = {}
+    for phrase in phrases.find_phrases(_RENAMED, phrases.tokenize(text)):
+        code = phrase.gaps.get("CODE", ())
+        last_words = [words[-1] for words in (phrase.gaps["OLD"], code[:1]) if words]
+        if "CODE" in phrase.gaps and any(word.plain[0] != "`" for word in last_words):
+            continue
+        old, new = choose_name(phrase.gaps["OLD"]), choose_name(phrase.gaps.get("NEW", code)[:1])
+        if old != new and min(len(old), len(new)) >= MIN_NAME_CHARACTERS and old not in STOP_WORDS:
+            renames[old, new] = None
+    return tuple(renames)
+
+
+def choose_name(words: Sequence[Word]) -> str:
+    """Returns the last of some words that is a name, else the last content word, else ""."""
+    names = [word for word in words if word.is_name] or [word for word in words if word.stem]
+    return names[-1].plain.lstrip("`") if names else ""
+
+
+def follow_renames(statements: Sequence[str]) -> dict[str, str]:
+    """Maps old names to present ones, from statements in order of time; chains are followed."""
+    present: dict[str, str] = {}
+    for statement in statements:
+        for old, new in find_renames(statement):
+            present.pop(new, None)  # a name that is used again is not an old one
+            present = {earlier: new if name == old else name for earlier, name in present.items()}
+            present[old] = new
+    return {old: new for old, new in present.items() if old != new}
+
+
+def mentions_name(text: str, name: str) -> bool:
+    """Whether a text mentions a name as a whole word."""
+    return name in text.casefold() and bool(_name_pattern(name).search(text))
+
+
+def apply_renames(text: str, renames: Mapping[str, str]) -> str:
+    """Replaces each old name in a text by its new one."""
+    for old in [old for old in renames if old in text.casefold()]:
+        text = _name_pattern(old).sub(lambda _, new=renames[old]: new, text)  # type: ignore[misc]
+    return text
+
+
+@cached(512)
+def _name_pattern(name: str) -> re.Pattern[str]:
+    """Returns the pattern of a name on its own, not as a part of a longer one."""
+    return re.compile(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-]|\.\w)", re.IGNORECASE)

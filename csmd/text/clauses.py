@@ -20,6 +20,8 @@ from csmd.text.tokens import stem
 PREPOSITIONS = {word: kind for kind in ("means", "place", "source", "extent", "form", "time") for word in WORDS[kind]}
 COPULA = WORDS["copula"] | WORDS["was"]
 CLAUSE_ENDS = STOPS | WORDS["break"]
+#: Word before a value -> the kind of its slot.
+_VALUE_KINDS = PREPOSITIONS | dict.fromkeys(COPULA, "is") | {"use": "means"}
 #: Most words of a value.
 MAX_VALUE_WORDS = 4
 _VALUE_ENDS = (CLAUSE_ENDS | COPULA | PREPOSITIONS.keys()) - {"every"}
@@ -211,12 +213,11 @@ def find_slots(words: Sequence[Word]) -> list[Slot]:
         verb = words[index - 1].stem if index else ""
         if plain in WORDS["when"]:
             slots.append(Slot(verb, "time", frozenset((root,))))
+        kind = _VALUE_KINDS.get(plain, "")
         if plain == "use" or plain in COPULA:
-            kind, verb = "means" if plain == "use" else "is", ""
+            verb = ""
         elif plain == "every" and _is_of_each(words, index):
             kind = ""
-        else:
-            kind = PREPOSITIONS.get(plain, "")
         value = stems_until(words[index + 1 :], _VALUE_ENDS, limit=MAX_VALUE_WORDS) if kind else frozenset[str]()
         following = [word.plain in PREPOSITIONS or word.plain in WORDS["when"] for word in words[index + 1 : index + 3]]
         is_participle = kind == "is" and following == [False, True]  # "is kept for": the verb, not a value

@@ -1,6 +1,6 @@
 """Recognises English sentences that decide how things are to be from then on, or explain why they are so; pure.
 
-A decision gives up one thing for another (switches.py) or a name for another (renames.py), sets a value, says what will
+A decision gives up one thing for another (switches.py) or a name for another (claims.py), sets a value, says what will
 be so, or wants something throughout or not at all. The words are in data/decision_words.txt, one class for each question.
 The functions take the words of a sentence in lower case, without its lead-in (sentence.py).
 """
@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from csmd import data
-from csmd.text.renames import find_renames
+from csmd.text.claims import find_renames
 from csmd.text.sentence_words import phrase_size
 from csmd.text.switches import find_switch, holds_now, may_switch
 
@@ -120,14 +120,8 @@ def _sets_value(words: Sequence[str]) -> bool:
     """Whether an order sets a lasting value: "cap the retries at 5"; not a size on the screen, and not a version."""
     if len(words) < 2 or words[0] not in _WORDS["adjust"] or words[1] in _PRONOUNS:
         return False
-    index = next(
-        (
-            index
-            for index in range(2, len(words))
-            if words[index - 1] in ("to", "at") and _NUMBER.fullmatch(words[index])
-        ),
-        0,
-    )
+    pairs = ((index, words[index - 1], words[index]) for index in range(2, len(words)))
+    index = next((index for index, to, number in pairs if to in ("to", "at") and _NUMBER.fullmatch(number)), 0)
     unit = [word for word in words[index + 1 :] if word[0].isalnum()]
     if not index or len(unit) > MAX_UNIT_WORDS or not _WORDS["looks_unit"].isdisjoint(unit):
         return False

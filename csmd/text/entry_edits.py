@@ -130,11 +130,11 @@ def _add_json(text: str, path: Path, entry: Any) -> str:
     if json_edits.is_blank(plain):
         text = f"{text}{{}}\n"
         plain = json_edits.blank_comments(text)
-    at = json_edits.find_root(plain)
-    while len(path) > 1 and (item := json_edits.find_member(plain, at, path[0])):
-        at = item.value
+    offset = json_edits.find_root(plain)
+    while len(path) > 1 and (item := json_edits.find_member(plain, offset, path[0])):
+        offset = item.value
         path = path[1:]
-    return json_edits.append_item(text, at, path[0], _nest(path[1:], entry))
+    return json_edits.append_item(text, offset, path[0], _nest(path[1:], entry))
 
 
 # --- TOML
@@ -152,7 +152,9 @@ def _dump_toml(path: Path, entry: Mapping[str, Any]) -> str:
 
 
 def _add_toml(text: str, path: Path, entry: Any) -> str:
-    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+    if not text:
+        return _dump_toml(path, entry)
+    gap = "\n" if text.endswith("\n") else "\n\n"
     return text + _match_line_ends(text, gap + _dump_toml(path, entry))
 
 
@@ -213,7 +215,8 @@ def _add_yaml(text: str, path: Path, entry: Any, *, dump: Callable[[Path, Any], 
     if value is None:
         gap = "" if not text or text.endswith("\n") else "\n"
         return text + _match_line_ends(text, gap + dump(path, entry))
-    start, entry_text = value.start_mark.index, dump(path[1:], entry)
+    start = value.start_mark.index
+    entry_text = dump(path[1:], entry)
     if isinstance(value, yaml.CollectionNode) and value.value:
         line = text.rfind("\n", 0, start) + 1
         return text[:line] + _match_line_ends(text, _indent(entry_text, start - line)) + text[line:]

@@ -72,16 +72,16 @@ def find_root(text: str) -> int:
     return text.index("{")
 
 
-def read_items(text: str, at: int) -> list[Item]:
-    """Reads the members or elements of the object or list that begins at `at`; an element's key is ""."""
-    return list(_iter_items(text, at))
+def read_items(text: str, offset: int) -> list[Item]:
+    """Reads the members or elements of the object or list that begins at `offset`; an element's key is ""."""
+    return list(_iter_items(text, offset))
 
 
-def _iter_items(text: str, at: int) -> Iterator[Item]:
-    is_object = text[at] == "{"
+def _iter_items(text: str, offset: int) -> Iterator[Item]:
+    is_object = text[offset] == "{"
     depth = 0
     key, start, value = "", -1, -1
-    for token in _TOKEN.finditer(text, at):
+    for token in _TOKEN.finditer(text, offset):
         mark = token.group()
         if mark in ("{", "["):
             depth += 1
@@ -103,9 +103,9 @@ def _iter_items(text: str, at: int) -> Iterator[Item]:
             key, start, value = "", -1, -1
 
 
-def find_member(text: str, at: int, key: str) -> Item | None:
-    """Returns the member `key` of the object that begins at `at`; the last one if it is repeated, as parsers do."""
-    return next((item for item in reversed(read_items(text, at)) if item.key == key), None)
+def find_member(text: str, offset: int, key: str) -> Item | None:
+    """Returns the member `key` of the object that begins at `offset`; the last one if it is repeated, as parsers do."""
+    return next((item for item in reversed(read_items(text, offset)) if item.key == key), None)
 
 
 def read_value(text: str, item: Item) -> Any:
@@ -129,12 +129,12 @@ def plan_removals(members: list[Item], marks: list[bool]) -> list[Edit]:
     return edits + [Edit(members[n - 1].end, members[n].end, "") for n in range(first + 1, len(members)) if marks[n]]
 
 
-def remove_member(text: str, at: int, key: str) -> str:
-    """Removes the member `key` of the object that begins at `at`."""
-    members = read_items(text, at)
-    last = find_member(text, at, key)
+def remove_member(text: str, offset: int, key: str) -> str:
+    """Removes the member `key` of the object that begins at `offset`."""
+    members = read_items(text, offset)
+    last = find_member(text, offset, key)
     if members == [last]:
-        return text[: at + 1] + text[text.index("}", members[0].end) :]
+        return text[: offset + 1] + text[text.index("}", members[0].end) :]
     return apply_edits(text, plan_removals(members, [item == last for item in members]))
 
 
@@ -150,13 +150,13 @@ def _blank(pattern: re.Pattern[str], text: str) -> str:
 def remove_entry(text: str, path: tuple[str | int, ...]) -> str:
     """Removes the member or element at `path` (keys, indexes), and the containers that have no other item."""
     plain = blank_comments(text)
-    at = find_root(text)
+    offset = find_root(text)
     ancestors: list[tuple[int, list[Item], int]] = []
     for key in path:
-        members = read_items(plain, at)
+        members = read_items(plain, offset)
         number = key if isinstance(key, int) else next(n for n, item in enumerate(members) if item.key == key)
-        ancestors.append((at, members, number))
-        at = members[number].value
+        ancestors.append((offset, members, number))
+        offset = members[number].value
     while len(ancestors) > 1 and len(ancestors[-1][1]) == 1 and _has_no_comment(text, plain, ancestors[-1][0]):
         ancestors.pop()
     _, members, number = ancestors[-1]
@@ -177,35 +177,35 @@ def remove_entry(text: str, path: tuple[str | int, ...]) -> str:
     return before.removesuffix("\n").removesuffix("\r") + text[end:]
 
 
-def _has_no_comment(text: str, plain: str, at: int) -> bool:
-    """Whether the object or list with one item that begins at `at` has no comment."""
-    end = plain.index("}" if plain[at] == "{" else "]", read_items(plain, at)[0].end)
-    return _blank(_COMMENT, text)[at:end] == text[at:end]
+def _has_no_comment(text: str, plain: str, offset: int) -> bool:
+    """Whether the object or list with one item that begins at `offset` has no comment."""
+    end = plain.index("}" if plain[offset] == "{" else "]", read_items(plain, offset)[0].end)
+    return _blank(_COMMENT, text)[offset:end] == text[offset:end]
 
 
-def append_item(text: str, at: int, key: str | None, value: Any) -> str:
-    """Appends `value` (under `key` in an object) to the container that begins at `at`.
+def append_item(text: str, offset: int, key: str | None, value: Any) -> str:
+    """Appends `value` (under `key` in an object) to the container that begins at `offset`.
 
     If a comma follows the last member, one follows the new one, so that `remove_entry` restores every byte.
     """
     plain = blank_comments(text)
-    members = read_items(plain, at)
+    members = read_items(plain, offset)
     name = "" if key is None else wire.dumps(key) + (":" if _is_tight(plain) else ": ")
-    last = members[-1].end if members else at + 1
-    end = plain.index("}" if text[at] == "{" else "]", last)
+    last = members[-1].end if members else offset + 1
+    end = plain.index("}" if text[offset] == "{" else "]", last)
     tail = len(text[:end].rstrip())  # after the comments that follow the last member
     comma = "," if members and "," not in _blank(_COMMENT, text)[last:end] else ""
     if not members:
         gap = _find_gap(plain)
         if tail == last and gap is not None and "\n" not in gap:
             return text[:last] + name + _render(plain, value, None) + text[end:]
-        outer = _find_newline(text) + _find_line_indent(text, at)
+        outer = _find_newline(text) + _find_line_indent(text, offset)
         inner = outer + _find_indent_unit(plain)
         return text[:tail] + inner + name + _render(plain, value, inner) + outer + text[end:]
     if len(members) > 1:
         between = plain[members[-2].end : members[-1].start]
     else:
-        between = "," + (plain[at + 1 : members[-1].start] or ("" if _is_tight(plain) else " "))
+        between = "," + (plain[offset + 1 : members[-1].start] or ("" if _is_tight(plain) else " "))
     spread = _find_newline(text) + between.rpartition("\n")[2] if "\n" in between else None
     if spread and plain != text:  # without the blanks of a comment
         between = "," + spread
@@ -260,6 +260,6 @@ def _find_newline(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def _find_line_indent(text: str, at: int) -> str:
-    line = text[text.rfind("\n", 0, at) + 1 : at].removeprefix(BOM)
+def _find_line_indent(text: str, offset: int) -> str:
+    line = text[text.rfind("\n", 0, offset) + 1 : offset].removeprefix(BOM)
     return line[: len(line) - len(line.lstrip(" \t"))]

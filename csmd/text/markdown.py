@@ -160,7 +160,8 @@ def bullet_key(line: str) -> str:
 
 
 USER = "user.md"
-PROJECTS, TOPICS = "projects/", "topics/"
+PROJECTS = "projects/"
+TOPICS = "topics/"
 MAX_SLUG_CHARACTERS = 40
 #: Paths below the home or the pages' directory: a page, its archive, or a restored copy.
 _RESTORED = r"(?:\.restored-[^/]*)?\.md"

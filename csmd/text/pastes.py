@@ -125,7 +125,7 @@ class Line(NamedTuple):
 
     @property
     def head(self) -> str:
-        """The part of the text that is weighed."""
+        """Returns the part of the text that is weighed."""
         return self.text[:MAX_LINE_CHARACTERS]
 
     @property

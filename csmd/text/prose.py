@@ -224,10 +224,12 @@ def find_passages(text: str, *, limit: int = 10_000) -> list[Span]:
             spans.append(Span(start, end))
             if len(spans) >= limit:
                 return spans
-            start, words = piece.start, 0
+            start = piece.start
+            words = 0
         elif end == start:
             start = piece.start
-        end, words = piece.end, words + piece.words
+        end = piece.end
+        words += piece.words
     if end > start:
         spans.append(Span(start, end))
     return spans

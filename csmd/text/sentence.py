@@ -295,9 +295,9 @@ def _classify_english(words: Sequence[str], head: str, lasting: Lasting, *, is_o
     # "wait until ..." is an order, although it has a condition.
     is_bound = holds("condition", "en", words, "") and first not in WORDS["halts"]
     is_order = is_verb(words) and not _is_noun(words) and lasting not in RULES and not is_bound
-    is_ban = (lasting == "ban" and _has_now("en", words, "")) or (
-        is_of_moment and (lasting == "ban" or first in ("don't", "dont", "do", "never"))
-    )
+    if is_of_moment and first in ("don't", "dont", "do", "never"):
+        return "orders"
+    is_ban = lasting == "ban" and (is_of_moment or _has_now("en", words, ""))
     is_command = first[0] == "`" and " " in first and not second[:1].isalnum()  # a command, and what it is for
     return "orders" if is_order or is_ban or is_command else "states"
 
@@ -441,10 +441,9 @@ def _is_refused(language: str, head: str) -> bool:
     """Whether a sentence that is not English opens with a refusal; a mark ends it in scripts with spaces."""
     folded = head.casefold()
     refusals = [word for word in WORDS.get(f"wrong.{language}", ()) if folded.startswith(word)]
-    return any(
-        language in sentence_words.UNSPACED or folded[len(word) : len(word) + 1] in (",", ".", "!", ";")
-        for word in refusals
-    )
+    if language in sentence_words.UNSPACED:
+        return bool(refusals)
+    return any(folded[len(word) : len(word) + 1] in (",", ".", "!", ";") for word in refusals)
 
 
 # --- properties of a sentence

@@ -18,12 +18,11 @@ from typing import Literal, NamedTuple
 
 from csmd.cache import cached, cached_short
 from csmd.text import clauses, tokens
-from csmd.text.claims import TURNING_OPPOSITES, Change, Claims, Denial, parse
+from csmd.text.claims import TURNING_OPPOSITES, Change, Claims, Denial, apply_renames, parse
 from csmd.text.clauses import Slot, has_number, is_date_or_number, read_statement
 from csmd.text.corrections import read_claim
 from csmd.text.display import ARROW
 from csmd.text.phrases import STOPS, WORDS, Word, find_opposites, root_of, roots_of_class, stems
-from csmd.text.renames import apply_renames
 from csmd.text.switches import Switch, find_switch, is_left
 
 Relation = Literal["same", "entails", "replaces", "replaces part", "may replace", "overlaps", "unrelated"]

@@ -81,7 +81,7 @@ class _Departure(NamedTuple):
 
     @property
     def lead(self) -> str:
-        """The word before the thing given up."""
+        """Returns the word before the thing given up."""
         return self.before[-1].plain if self.before else ""
 
 
@@ -160,7 +160,8 @@ def _build_switch(departure: _Departure, others: Sequence[_Part], candidates: Se
 
 def is_left(older: str, switch: Switch) -> bool:
     """Whether a switch gives up the value or the subject of an older statement, for the same use and place."""
-    words, claims = clauses.read_statement(older).words, parse(older)
+    words = clauses.read_statement(older).words
+    claims = parse(older)
     slots = [slot for slot in claims.slots if switch.old <= slot.value and len(slot.value) <= MAX_THING_WORDS]
     is_subject = stems(words[: len(switch.old)]) == switch.old
     if not switch.old <= claims.positive or not (slots or is_subject):
@@ -208,7 +209,8 @@ def _find_departures(part: Sequence[Word], *, follows_comma: bool, antecedent: S
 
 def _find_thing_start(part: Sequence[Word], index: int, *, follows_comma: bool) -> int:
     """Returns the start of the thing given up by the word at `at`, 0 if there is none."""
-    plain, word = [other.plain for other in part], part[index]
+    word = part[index]
+    plain = [other.plain for other in part]
     rest = plain[index + 1 :]
     if size := phrases.match_phrase(_LEAD_PHRASES, part, index):
         return index + size
@@ -249,10 +251,7 @@ def _read_thing(part: Sequence[Word], start: int, antecedent: Sequence[Word]) ->
 
 def _is_announced(part: Sequence[Word]) -> bool:
     """Whether a part only says that its speaker changed their mind: "I changed my mind about"."""
-    return any(
-        word.plain in _CHANGE_PHRASES and phrases.match_phrase(_CHANGE_PHRASES, part, index)
-        for index, word in enumerate(part)
-    )
+    return any(phrases.match_phrase(_CHANGE_PHRASES, part, index) for index in range(len(part)))
 
 
 def _states(part: Sequence[Word]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import get_args
 
 from csmd.errors import BadInput, CsmdError
@@ -20,8 +21,7 @@ from csmd.tools.declaration import Json, Places, ToolContext, Tools, clamp_limit
 from csmd.tools.present import as_json, find_memory, read_roots
 from csmd.vocabulary import CandidateKind, PacketKind
 
-UPKEEP_TOOLS = Tools()
-HABIT_TOOLS = Tools()
+TOOLS = Tools()
 
 #: The kinds that a merge of all findings merges, and those with near duplicates.
 DUPLICATE_KINDS: tuple[CandidateKind, ...] = ("duplicate",)
@@ -45,49 +45,43 @@ def _action_json(finding: Finding) -> Json:
     }  # fmt: skip
 
 
-@UPKEEP_TOOLS.add("csm_memory_candidate_generate", mutates=True)
+@TOOLS.add("csm_memory_candidate_generate", mutates=True)
 def _generate_candidates(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool = True) -> Json:
     """Find defects among memories and queue them for repair."""
     queue = upkeep.plan_all(rows, seen, now=ctx.now())
     if not dry_run:
         ctx.store.write(lambda writing: upkeep.enqueue(writing, queue, now=ctx.now()))
     return {
-        "dry_run": dry_run,
-        "by_kind": dict(sorted(Counter(candidate.kind for candidate in queue.put).items())),
+        "dry_run": dry_run, "by_kind": dict(sorted(Counter(candidate.kind for candidate in queue.put).items())),
         "candidates": [
             as_json(candidate, "kind status reason text memory_ids") for candidate in queue.put[:MAX_CANDIDATES]
         ],
-        "settled": [candidate.id for candidate in queue.settle],
-        "counts": candidates.counts(rows),
-    }
+        "settled": [candidate.id for candidate in queue.settle], "counts": candidates.counts(rows),
+    }  # fmt: skip
 
 
-@UPKEEP_TOOLS.add("csm_memory_dedup_detect")
+@TOOLS.add("csm_memory_dedup_detect")
 def _detect_duplicates(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
-    """Find memories that say the same, or nearly so."""
+    """Find exact and near duplicates of memories."""
     root_of = read_roots(rows)
-    return {
-        "duplicates": [
-            _finding_json(finding, root_of) for finding in upkeep.find_findings(rows, seen, kinds=NEAR_DUPLICATE_KINDS)
-        ]
-    }
+    findings = upkeep.find_findings(rows, seen, kinds=NEAR_DUPLICATE_KINDS)
+    return {"duplicates": [_finding_json(finding, root_of) for finding in findings]}
 
 
 def _carry_out(
     ctx: ToolContext, plan: Sequence[Finding], *, dry_run: bool, by_person: bool = False, as_said: bool = False
 ) -> Json:
-    """Returns what was done of a plan, or would be; findings on memories that changed since they were read are left."""
+    """Applies a plan, or previews it; findings on memories that changed since they were read are skipped."""
     if dry_run:
         return {"dry_run": True, "actions": [_action_json(action) for action in plan], "left": []}
     by, key = "user" if by_person else upkeep.ASSISTANT, ctx.store.hash_key
-    done, left = ctx.store.write(
-        lambda rows: upkeep.apply(rows, plan, by=by, now=ctx.now(), key=key, by_person=as_said)
-    )
+    write = partial(upkeep.apply, plan=plan, by=by, now=ctx.now(), key=key, by_person=as_said)
+    applied, skipped = ctx.store.write(write)
     ctx.poke()
-    return {"dry_run": False, "actions": list(map(_action_json, done)), "left": list(map(_action_json, left))}
+    return {"dry_run": False, "actions": list(map(_action_json, applied)), "left": list(map(_action_json, skipped))}
 
 
-@UPKEEP_TOOLS.add("csm_memory_merge", mutates=True)
+@TOOLS.add("csm_memory_merge", mutates=True)
 def _merge_memories(
     ctx: ToolContext, rows: Rows, id_: str = "", into: str = "", near: bool = False, undo: str = "", seen: Places = None,
     asking: str = "", dry_run: bool = True, by_person: bool = False,
@@ -98,9 +92,8 @@ def _merge_memories(
     if bool(id_) != bool(into):
         raise BadInput("one of the two memories is missing", hint="give both, or neither for all duplicates")
     if near and not by_person and not dry_run:
-        raise BadInput(
-            "only a person at a terminal can merge near duplicates", hint="`csmd pipeline merge --near` in a terminal"
-        )
+        hint = "run `csmd pipeline merge --near` in a terminal"
+        raise BadInput("only a person at a terminal can merge near duplicates", hint=hint)
     if not id_:
         plan = upkeep.find_findings(rows, seen, kinds=NEAR_DUPLICATE_KINDS if near else DUPLICATE_KINDS)
         return _carry_out(ctx, plan, dry_run=dry_run, by_person=by_person)
@@ -111,8 +104,8 @@ def _merge_memories(
     return _carry_out(ctx, pair, dry_run=dry_run, by_person=by_person, as_said=by_person)
 
 
-def _unmerge(ctx: ToolContext, rows: Rows, typed: str, asking: str, *, dry_run: bool, by_person: bool) -> Json:
-    memory = find_memory(rows, typed, asking)
+def _unmerge(ctx: ToolContext, rows: Rows, word: str, asking: str, *, dry_run: bool, by_person: bool) -> Json:
+    memory = find_memory(rows, word, asking)
     if dry_run:
         return {"dry_run": True, "undone": memory.id, "text": memory.text, "from": memory.superseded_by}
 
@@ -124,7 +117,7 @@ def _unmerge(ctx: ToolContext, rows: Rows, typed: str, asking: str, *, dry_run: 
     return {"dry_run": False, "undone": memory.id, "text": memory.text, "from": into.id if into.id != memory.id else ""}
 
 
-@UPKEEP_TOOLS.add("csm_memory_archive_candidate_report")
+@TOOLS.add("csm_memory_archive_candidate_report")
 def _report_stale(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """List memories that have faded enough to be archived."""
     root_of = read_roots(rows)
@@ -139,7 +132,7 @@ def _count_by_tier(rows: Rows) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-@UPKEEP_TOOLS.add("csm_memory_archive", mutates=True)
+@TOOLS.add("csm_memory_archive", mutates=True)
 def _archive_memories(
     ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool = True, by_person: bool = False
 ) -> Json:
@@ -148,14 +141,14 @@ def _archive_memories(
     return _carry_out(ctx, plan, dry_run=dry_run, by_person=by_person)
 
 
-@UPKEEP_TOOLS.add("csm_memory_backfill_embeddings", mutates=True)
+@TOOLS.add("csm_memory_backfill_embeddings", mutates=True)
 def _backfill_embeddings(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool = True) -> Json:
     """Embed memories that were skipped."""
     plan = upkeep.find_findings(rows, seen, kinds=UNEMBEDDED_KINDS)
     return _carry_out(ctx, plan, dry_run=dry_run)
 
 
-@UPKEEP_TOOLS.add("csm_belief_knowledge")
+@TOOLS.add("csm_belief_knowledge")
 def _show_beliefs(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 1000) -> Json:
     """Show the beliefs about a project or a user, by subject."""
     root_of, limit = read_roots(rows), max(limit, 1)
@@ -175,7 +168,7 @@ def _show_beliefs(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int 
     }  # fmt: skip
 
 
-@UPKEEP_TOOLS.add("csm_memory_governance_report")
+@TOOLS.add("csm_memory_governance_report")
 def _check_invariants(ctx: ToolContext, rows: Rows) -> Json:
     """Check the invariants of memories."""
     broken = memory_invariants.find_violations(rows, ctx.store.hash_key)
@@ -200,7 +193,7 @@ CANDIDATE_FIELDS = (
 )
 
 
-@HABIT_TOOLS.add("csm_memory_packets")
+@TOOLS.add("csm_memory_packets")
 def _list_packets(
     ctx: ToolContext, rows: Rows, seen: Places = None, asking: str = "", limit: int = 50, session: str = "", kind: str = "",
     since: str = "", until: str = "",
@@ -209,9 +202,9 @@ def _list_packets(
     root_of = read_roots(rows)
     present.check_words({"kind": kind}, {"kind": get_args(PacketKind)})
     limits = query.parse_limits(since, until, now=ctx.here(ctx.now()))
-    ident = present.find_session(rows, session, asking).id if session else ""
+    session_id = present.find_session(rows, session, asking).id if session else ""
     latest = packet_rows.latest_packets(
-        rows, projects=seen, limit=clamp_limit(limit, MAX_LISTED), session=ident, kind=kind, since=limits.since,
+        rows, projects=seen, limit=clamp_limit(limit, MAX_LISTED), session=session_id, kind=kind, since=limits.since,
         until=limits.until,
     )  # fmt: skip
     fields = "at kind subject outcome session_id project uuid state"
@@ -222,36 +215,31 @@ def _candidate_json(candidate: Candidate, root_of: dict[int, str]) -> Json:
     return as_json(candidate, CANDIDATE_FIELDS, project=root_of.get(candidate.project_seq, ""))
 
 
-@HABIT_TOOLS.add("csm_memory_candidate_report")
+@TOOLS.add("csm_memory_candidate_report")
 def _report_candidates(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 200) -> Json:
     """List the candidates for memories, and why each waits."""
     root_of = read_roots(rows)
     waiting = candidates.waiting(rows, projects=seen, limit=clamp_limit(limit, MAX_LISTED))
-    plan = {
-        action.candidate.id: action
-        for action in promotion.plan_promotions(rows, projects=seen, profile=promotion.DEFAULT_PROFILE)
-    }
-    listed = [
-        {**_candidate_json(row, root_of), "why": list(plan[row.id].reasons) if row.id in plan else []}
-        for row in waiting
-    ]
-    return {"counts": candidates.counts(rows, projects=seen), "candidates": listed}
+    plan = promotion.plan_promotions(rows, projects=seen, profile=promotion.DEFAULT_PROFILE)
+    reasons = {action.candidate.id: list(action.reasons) for action in plan}
+    values = [{**_candidate_json(row, root_of), "why": reasons.get(row.id, [])} for row in waiting]
+    return {"counts": candidates.counts(rows, projects=seen), "candidates": values}
 
 
-@HABIT_TOOLS.add("csm_belief_scan", mutates=True)
+@TOOLS.add("csm_belief_scan", mutates=True)
 def _start_scan(ctx: ToolContext, rows: Rows) -> Json:
-    """Count what recurs in sessions, in the background.
+    """Count recurring observations of sessions, in the background.
 
     The daemon starts now and this call does not wait: there may be many sessions.
     """
     if not ctx.config.settings.stages_candidates:
         raise CsmdError("observing is switched off (stages.candidates)", hint="csmd config set stages.candidates true")
-    left = len(cursors.sessions_behind(rows, packets.STAGE))
+    sessions_left = len(cursors.sessions_behind(rows, packets.STAGE))
     ctx.poke()
-    return {"sessions_left": left, "counts": candidates.counts(rows, projects=None)}
+    return {"sessions_left": sessions_left, "counts": candidates.counts(rows, projects=None)}
 
 
-@HABIT_TOOLS.add("csm_belief_scan_report")
+@TOOLS.add("csm_belief_scan_report")
 def _count_candidates(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """Count the candidates for beliefs by kind and status."""
     counts = candidates.counts(rows, projects=seen)
@@ -260,10 +248,10 @@ def _count_candidates(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json
             kind: as_json(rule, "made_of authority promoted", counts=counts.get(kind, {}))
             for kind, rule in habits.KINDS.items()
         }
-    }
+    }  # fmt: skip
 
 
-@HABIT_TOOLS.add("csm_belief_promote", mutates=True)
+@TOOLS.add("csm_belief_promote", mutates=True)
 def _promote_candidates(
     ctx: ToolContext, rows: Rows, seen: Places = None, profile: str = "default", apply: bool = False,
     by_person: bool = False,
@@ -273,14 +261,11 @@ def _promote_candidates(
     if thresholds is None:
         raise BadInput(f"the profile must be default or relaxed, not {profile!r}")
     if profile == "relaxed" and apply and not by_person:
-        raise CsmdError(
-            "only a person at a terminal can choose the relaxed thresholds",
-            hint="type `csmd pipeline promote --relaxed` in a terminal",
-        )
+        hint = "run `csmd pipeline promote --relaxed` in a terminal"
+        raise CsmdError("only a person at a terminal can choose the relaxed thresholds", hint=hint)
     if apply and not by_person and not ctx.config.settings.stages_promote:
-        raise CsmdError(
-            "promotion is switched off", hint="type `csmd pipeline promote` in a terminal, or set stages.promote"
-        )
+        hint = "run `csmd pipeline promote` in a terminal, or set stages.promote"
+        raise CsmdError("promotion is switched off", hint=hint)
     root_of = read_roots(rows)
     memory_ids: dict[str, str] = {}
     plan = promotion.plan_promotions(rows, projects=seen, profile=thresholds)

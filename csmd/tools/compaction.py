@@ -47,7 +47,7 @@ def _count_outcomes(totals: Sequence[Total]) -> dict[str, int]:
 
 
 def _sum_sizes(totals: Sequence[Total]) -> Json:
-    """Bytes and tokens before and after, and tokens saved, over all compressed turns."""
+    """Returns bytes and tokens before and after, and tokens saved, over all compressed turns."""
     compressed = [row for row in totals if row.outcome == "compressed"]
     sums = {name: sum(getattr(row, name) for row in compressed) for name in SIZE_FIELDS}
     saved = sums["tokens_before"] - sums["tokens_after"]
@@ -75,29 +75,24 @@ def _audit_compactions(
     while part := compactions.recount(rows, after=after, projects=seen):
         after = part[-1].seq
         for row in part:
-            recounted.update(
-                {row.outcome or "unnoted": 1, "changed": int(row.is_changed), "tokens_saved": row.tokens_saved}
-            )
+            outcome = row.outcome or "unnoted"
+            recounted.update({outcome: 1, "changed": int(row.is_changed), "tokens_saved": row.tokens_saved})
             if row.problem:
                 problems.append({"id": row.uuid, "problem": row.problem})
         yield
     totals = compactions.sum_outcomes(rows, projects=seen)
     recorded = _count_outcomes(totals) | {"tokens_saved": _sum_sizes(totals)["tokens_saved"]}
-    reread = yield from _reread_transcripts(
-        ctx,
-        rows,
-        compactions.list_latest(rows, projects=seen, limit=clamp_limit(verify, MAX_ROWS)) if verify > 0 else [],
-    )
-    problems += [{"id": ident, "problem": "its transcript says something else now"} for ident in reread.pop("changed")]
+    limit_reread = clamp_limit(verify, MAX_ROWS)
+    latest = compactions.list_latest(rows, projects=seen, limit=limit_reread) if verify > 0 else []
+    reread = yield from _reread_transcripts(ctx, rows, latest)
+    problems += [{"id": uuid, "problem": "its transcript says something else now"} for uuid in reread.pop("changed")]
     agrees = all(recounted[name] == recorded[name] for name in ("compressed", "failed", "tokens_saved"))
     return {
         "sound": agrees and not problems,
         "noted": {**recorded, "skipped_under_budget": compactions.count_within_budget(rows, projects=seen)},
         "recounted": {name: recounted[name] for name in ("compressed", "failed", "unnoted", "changed", "tokens_saved")},
-        "reread": reread,
-        "problems": problems[: clamp_limit(limit, MAX_ROWS)],
-        "problems_in_all": len(problems),
-    }
+        "reread": reread, "problems": problems[: clamp_limit(limit, MAX_ROWS)], "problems_in_all": len(problems),
+    }  # fmt: skip
 
 
 def _reread_transcripts(ctx: ToolContext, rows: Rows, compactions: Sequence[Compaction]) -> Generator[None, None, Json]:
@@ -105,9 +100,8 @@ def _reread_transcripts(ctx: ToolContext, rows: Rows, compactions: Sequence[Comp
     unchanged, changed_uuids = 0, list[str]()
     missing = 0
     for row in compactions:
-        for turn in turns.find_cut(
-            rows, [seq for seq, uuid in search.turns_with_prefix(rows, row.uuid) if uuid == row.uuid]
-        ):
+        seqs = [seq for seq, uuid in search.turns_with_prefix(rows, row.uuid) if uuid == row.uuid]
+        for turn in turns.find_cut(rows, seqs):
             sources = whole_text.find_sources(rows, turn, key=ctx.store.hash_key)
             is_there = any(is_file(Path(path)) for path in sources.paths)
             text = yield from whole_text.read_whole(turn, sources, excludes=ctx.excludes)

@@ -1,4 +1,4 @@
-"""Declares tools: a name, a summary, a function whose signature gives the parameters.
+"""Declares tools: a name, a summary, and a function whose signature gives the parameters; and who may call one.
 
 A tool runs on a reader's thread: it may wait for the writer or the worker, never for the background thread.
 """
@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 from csmd import parameters, wire
@@ -17,9 +18,10 @@ from csmd.config import Config
 from csmd.dream.gates import Verdict
 from csmd.embedding.worker_client import Embedder
 from csmd.errors import BadInput, CsmdError
-from csmd.exclusions import Excludes, Pauses
+from csmd.exclusions import Excludes
 from csmd.knowledge import Memory
 from csmd.parameters import REQUIRED, Parameter
+from csmd.pauses import Pauses
 from csmd.recall import visibility
 from csmd.recall.hybrid_search import Embed
 from csmd.store import candidates
@@ -28,7 +30,7 @@ from csmd.store.sqlite import Rows
 from csmd.store.telemetry_rows import Composition, Lookup
 
 Json = dict[str, Any]
-F = TypeVar("F", bound=Callable[..., Any])
+ToolFunction = TypeVar("ToolFunction", bound=Callable[..., Any])
 Params = Mapping[str, Any]
 PARAMETER_TYPES: Mapping[str, type] = {"str": str, "int": int, "bool": bool, "float": float}
 #: Parameter of every tool: the directory of the caller. It decides which walls apply.
@@ -41,7 +43,8 @@ PARAMETER_ALIASES: Mapping[str, str] = {
 #: Parameters that are paths.
 PATH_PARAMETERS = ("project", "path", CALLER_DIRECTORY)
 VECTOR_TIMEOUT_S = 8.0
-#: Row keys of the projects that the caller may see, None for all. Such a parameter stands for `project` and `asking`.
+#: Row keys of the projects that the caller may see, None for all. A tool parameter with this annotation is filled from
+#: `project` and `asking`.
 Places = list[int] | None
 
 
@@ -53,7 +56,7 @@ class Task(Protocol):
         """The id by which it is looked up."""
 
 
-class Statement(Protocol):
+class StatedItem(Protocol):
     """A memory or an open matter."""
 
     @property
@@ -112,13 +115,13 @@ class ToolContext:
     status: Callable[[Rows], Json]
 
     def paused(self) -> dict[str, str] | None:
-        """The current pause: since when, until when ("" until resumed), by whom; None if not paused."""
+        """Returns the current pause: since when, until when ("" until resumed), by whom; None if not paused."""
         pauses = self.pauses()
         pause = pauses.find_current(self.now())
         return {"since": pause[0], "until": pause[1], "by": pauses.by} if pause else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tool:
     """A request that the daemon answers.
 
@@ -133,41 +136,43 @@ class Tool:
     mutates: bool = field(default=False, kw_only=True)
     person: str = field(default="", kw_only=True)
     lane: Lane | None = field(default="main", kw_only=True)
-    parameters: dict[str, Parameter] = field(init=False)
-    """By name, as `run` declares them."""
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def _arguments(self) -> list[inspect.Parameter]:
+        """The arguments of `run` after the context and the reader."""
+        return list(inspect.signature(self.run).parameters.values())[2:]
+
+    @cached_property
+    def parameters(self) -> dict[str, Parameter]:
+        """The parameters of the request by name, as `run` declares them."""
         declared: dict[str, Parameter] = {}
-        for parameter in list(inspect.signature(self.run).parameters.values())[2:]:
+        for parameter in self._arguments:
             if parameter.annotation == "Places":
                 declared |= {"project": Parameter(str, ""), CALLER_DIRECTORY: Parameter(str, "")}
             else:  # a name that Python reserves ends in an underscore in the code
                 default = REQUIRED if parameter.default is inspect.Parameter.empty else parameter.default
                 declared[parameter.name.rstrip("_")] = Parameter(PARAMETER_TYPES[parameter.annotation], default)
-        if self.person:
-            declared["by_person"] = Parameter(bool, False)
-        object.__setattr__(self, "parameters", declared)
+        return declared | ({"by_person": Parameter(bool, False)} if self.person else {})
 
     def answer(self, ctx: ToolContext, rows: Rows | None, params: Params) -> Generator[None, None, Any]:
         """Answers in steps; `params` come from `check`, `rows` is None for a tool without a lane."""
         if self.person:
             require_person(params["by_person"], self.person)
         arguments: Json = {}
-        for name, parameter in list(inspect.signature(self.run).parameters.items())[2:]:
+        for parameter in self._arguments:
             if parameter.annotation == "Places" and rows is not None:
-                arguments[name] = find_places(rows, params["project"], params[CALLER_DIRECTORY])
+                arguments[parameter.name] = find_places(rows, params["project"], params[CALLER_DIRECTORY])
             else:
-                arguments[name] = params[name.rstrip("_")]
+                arguments[parameter.name] = params[parameter.name.rstrip("_")]
         result = self.run(ctx, rows, **arguments)
         if isinstance(result, Generator):
             result = yield from result
         return result
 
     def schema(self) -> Json:
-        """The JSON schema of its parameters, without those that name the caller."""
-        return parameters.make_schema(
-            {key: parameter for key, parameter in self.parameters.items() if key not in (CALLER_DIRECTORY, "by_person")}
-        )
+        """Returns the JSON schema of its parameters, without those that name the caller."""
+        callers = (CALLER_DIRECTORY, "by_person")
+        return parameters.make_schema({key: row for key, row in self.parameters.items() if key not in callers})
 
     def check(self, params: Params) -> Json:
         """Checks parameters and adds defaults; "5" and "true" become a number and a boolean."""
@@ -179,24 +184,23 @@ class Tool:
         for key, value in checked.items():
             if isinstance(value, str):
                 checked[key] = value = wire.clean(value)
-                if (
-                    key in PATH_PARAMETERS
-                    and value
-                    and not (value.startswith("/") or project_identity.is_windows_path(value))
-                ):
-                    raise BadInput(
-                        f"{self.name}: {key} must be an absolute path, not {value!r}", hint="begin it with /"
-                    )
+                if key in PATH_PARAMETERS and value and not _is_absolute(value):
+                    what = f"{self.name}: {key} must be an absolute path, not {value!r}"
+                    raise BadInput(what, hint="begin it with /")
         return checked
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith("/") or project_identity.is_windows_path(path)
 
 
 class Tools(list[Tool]):
     """Tools declared by a decorator on their functions."""
 
-    def add(self, name: str, **options: Any) -> Callable[[F], F]:
+    def add(self, name: str, **options: Any) -> Callable[[ToolFunction], ToolFunction]:
         """Makes a function a tool; the docstring's first line is its summary, `options` are other fields of Tool."""
 
-        def declare(run: F) -> F:
+        def declare(run: ToolFunction) -> ToolFunction:
             summary = (inspect.getdoc(run) or "").partition("\n")[0].removesuffix(".")
             self.append(Tool(name, summary, run, **options))
             return run
@@ -207,7 +211,7 @@ class Tools(list[Tool]):
 def require_person(by_person: bool, what: str) -> None:
     """Raises CsmdError unless a person asks; `what` is the action."""
     if not by_person:
-        raise CsmdError(f"only a person at a terminal can {what}", hint="type it in a terminal")
+        raise CsmdError(f"only a person at a terminal can {what}", hint="run it in a terminal")
 
 
 def refuse_in_review(rows: Rows, memory: Memory, *, by_person: bool) -> None:
@@ -216,14 +220,14 @@ def refuse_in_review(rows: Rows, memory: Memory, *, by_person: bool) -> None:
         raise CsmdError(f"{memory.id} is waiting for a person's review", hint="run `csmd review` to answer it")
 
 
-def refuse_users_statement(statement: Statement, command: str, *, by_person: bool) -> None:
+def refuse_users_statement(statement: StatedItem, command: str, *, by_person: bool) -> None:
     """Raises CsmdError if the user made a statement and no person asks to change it with `command`."""
     if statement.authority == "user" and not by_person:
         raise CsmdError(f"{statement.id} is the user's statement", hint=f"ask the user to run `{command}`")
 
 
 def resolve_id(typed: str, ids: Sequence[str]) -> str:
-    """The id that begins with the typed text; "" for none, BadInput for several."""
+    """Returns the id that begins with `typed`, "" if none does; BadInput if several do."""
     if typed in ids or not typed:
         return typed
     if len(ids) > 1:
@@ -232,7 +236,7 @@ def resolve_id(typed: str, ids: Sequence[str]) -> str:
 
 
 def find_places(rows: Rows, project: str, asking: str) -> Places:
-    """Row keys of the projects that the caller may see; None for all."""
+    """Returns row keys of the projects that the caller may see; None for all."""
     return visibility.find_searchable_places(rows, project, asking=asking)
 
 

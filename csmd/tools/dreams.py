@@ -42,8 +42,8 @@ def dream_json(rows: Rows, dream: Dream) -> Json:
 def count_facts(read: steps.Read) -> steps.Steps[Mapping[int, Sequence[Fact]]]:
     """Counts the facts that a plan is made from, by project."""
     facts: dict[int, Sequence[Fact]] = {}
-    for place in read(dream_scopes.list_scopes):
-        facts[place.seq] = read(partial(session_facts.count_facts, project=place.seq))
+    for scope in read(dream_scopes.list_scopes):
+        facts[scope.seq] = read(partial(session_facts.count_facts, project=scope.seq))
         yield
     return facts
 
@@ -56,7 +56,7 @@ def _show_status(ctx: ToolContext, rows: Rows) -> Json:
 
 @TOOLS.add("csm_dream_plan")
 def _plan_dream(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> steps.Steps[Json]:
-    """Show what a dream would do now, and why; changes nothing.
+    """Preview the changes that a dream would make now, and why.
 
     The plan covers all projects; the answer is limited to projects the caller may see.
     """
@@ -100,13 +100,13 @@ def _questions_json(ctx: ToolContext, rows: Rows, seen: Sequence[int] | None, *,
     if provider is None:
         return None
     settings = ctx.config.settings
-    left = settings.curator_daily_tokens - ledger.tokens_spent_on(rows, now[:10])
+    tokens_left = settings.curator_daily_tokens - ledger.tokens_spent_on(rows, now[:10])
     questions = [
-        {"session": ended.id, **as_json(question, "project system text most_tokens")}
-        for ended, question in curate.preview(
-            rows, provider=provider.name, most_tokens=left, now=now, settings=settings
+        {"session": session.id, **as_json(question, "project system text most_tokens")}
+        for session, question in curate.preview(
+            rows, provider=provider.name, most_tokens=tokens_left, now=now, settings=settings
         )
-        if seen is None or ended.project_seq in seen
+        if seen is None or session.project_seq in seen
     ]
     return {"provider": provider.name, "model": provider.model, "questions": questions}
 
@@ -116,27 +116,20 @@ def _action_json(action: Action, root_of: dict[int, str]) -> Json:
     # Confidence and tier of a merge are those of the memory that stays.
     subject = other if action.kind == "merge" else memory
     return {
-        "phase": action.phase,
-        "do": action.kind,
-        "project": root_of.get(action.project_seq, ""),
-        "id": memory.id if memory else "",
-        "version": memory.version if memory else 0,
-        "text": memory.text if memory else fact.text if fact else "",
-        "other": other.id if other else "",
-        "other_text": other.text if other else "",
-        **as_json(action, "reason evidence confidence"),
-        "confidence_was": subject.confidence if subject else None,
-        "tier": action.tier,
+        "phase": action.phase, "do": action.kind, "project": root_of.get(action.project_seq, ""),
+        "id": memory.id if memory else "", "version": memory.version if memory else 0,
+        "text": memory.text if memory else fact.text if fact else "", "other": other.id if other else "",
+        "other_text": other.text if other else "", **as_json(action, "reason evidence confidence"),
+        "confidence_was": subject.confidence if subject else None, "tier": action.tier,
         "tier_was": subject.tier if subject else "",
-    }
+    }  # fmt: skip
 
 
 def _tally_json(tally: Tally, root_of: dict[int, str]) -> Json:
     staleness = {tier: round(value, 3) for tier, value in tally.staleness.items()}
     root = root_of.get(tally.project_seq, "")
-    return as_json(
-        tally, "project tiers duplicates staleness", project=root, tiers=dict(tally.tiers), staleness=staleness
-    )
+    values = {"project": root, "tiers": dict(tally.tiers), "staleness": staleness}
+    return as_json(tally, "project tiers duplicates staleness", **values)
 
 
 @TOOLS.add("csm_dream_run", mutates=True)
@@ -149,7 +142,7 @@ def _run_dream(
         plan = yield from _plan_dream(ctx, rows, asking=asking)
         return {"dry_run": True, "due": verdict.ok, **plan}
     if reasons := verdict.closed(forced=force):
-        hint = "`csmd dream run --force` dreams all the same" if not force else "csmd dream status"
+        hint = "csmd dream status" if force else "`csmd dream run --force` does not wait"
         problem = "; ".join(reasons) if force else verdict.words.removeprefix("waits: ")
         raise CsmdError(f"no dream now; {problem}", hint=hint)
     return {"dry_run": False, "job": ctx.dreams.order("asked for", awaited=True).id}
@@ -159,7 +152,7 @@ def _run_dream(
 def _show_changes(
     ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: bool = False, limit: int = 0, offset: int = 0
 ) -> steps.Steps[Json]:
-    """Show what a dream changed, before and after: all of it, or with `limit` a page."""
+    """Show the changes of a dream, before and after: all of them, or with `limit` a page."""
     dream, seen = _find_dream(rows, id_), find_places(rows, "", asking)
     changes: list[Json] = []
     number, end = 0, max(offset, 0) + limit if limit else math.inf
@@ -172,14 +165,14 @@ def _show_changes(
     return {"dream": dream_json(rows, dream), "did": changes, "hidden": total - number}
 
 
-def changes_json(rows: Rows, ident: str, *, among: Sequence[int] | None = None) -> Iterator[Json]:
-    """Yields what a dream did in these projects (None: in all) and in files, as JSON, in order.
+def changes_json(rows: Rows, dream_id: str, *, among: Sequence[int] | None = None) -> Iterator[Json]:
+    """Yields the changes of a dream in these projects (None: in all) and in files, as JSON, in order.
 
     Of an action that a purge erased only the reason is left. CsmdError if there is no such dream.
     """
-    dream = dreams.by_id(rows, ident)
+    dream = dreams.by_id(rows, dream_id)
     if dream is None:
-        raise CsmdError(f"there is no dream {ident!r}", hint="csmd dream history")
+        raise CsmdError(f"there is no dream {dream_id!r}", hint="csmd dream history")
     for seq in journal.list_actions(rows, dream.seq):
         action, written = journal.read_change_set(rows, seq), journal.list_files_of_set(rows, seq)
         if among is None or written or action.project_seq in among:
@@ -242,18 +235,18 @@ def _undo_dream(ctx: ToolContext, rows: Rows, id_: str, dry_run: bool = True) ->
 @TOOLS.add("csm_dream_history")
 def _list_dreams(ctx: ToolContext, rows: Rows, limit: int = 20, offset: int = 0) -> Json:
     """List the dreams, the latest first."""
-    listed = dreams.list_dreams(rows, limit=clamp_limit(limit, MAX_DREAMS), offset=max(offset, 0))
-    return {"dreams": [dream_json(rows, dream) for dream in listed]}
+    page = dreams.list_dreams(rows, limit=clamp_limit(limit, MAX_DREAMS), offset=max(offset, 0))
+    return {"dreams": [dream_json(rows, dream) for dream in page]}
 
 
-def _find_dream(rows: Rows, typed: str) -> Dream:
+def _find_dream(rows: Rows, word: str) -> Dream:
     """Returns the dream with an id or its beginning, or the latest for `last`."""
-    if typed == "last":
+    if word == "last":
         latest = dreams.list_dreams(rows, limit=1)
         if not latest:
             raise BadInput("no dream has run yet", hint="csmd dream status")
         return latest[0]
-    dream = dreams.by_id(rows, resolve_id(typed, ids_like(rows, "dreams", typed)))
+    dream = dreams.by_id(rows, resolve_id(word, ids_like(rows, "dreams", word)))
     if dream is None:
-        raise BadInput(f"there is no dream {typed!r}", hint="`csmd dream history` lists them")
+        raise BadInput(f"there is no dream {word!r}", hint="`csmd dream history` lists them")
     return dream

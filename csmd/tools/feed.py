@@ -31,24 +31,24 @@ def _list_feed(
     session: str = "", kind: str = "", since: str = "",
 ) -> Json:  # fmt: skip
     """List events since a cursor; of one session, of some kinds (comma-separated), since a time."""
-    ends, kinds = activity_feed.read_feed_positions(rows), kind.split(",") if kind else activity_feed.KINDS
-    for word in kinds:
+    ends, chosen_kinds = activity_feed.read_feed_positions(rows), kind.split(",") if kind else activity_feed.KINDS
+    for word in chosen_kinds:
         present.check_words({"kind": word}, {"kind": activity_feed.KINDS})
-    ident = present.find_session(rows, session, asking).id if session else ""
+    session_id = present.find_session(rows, session, asking).id if session else ""
     start = query.parse_limits(since, "", now=ctx.here(ctx.now())).since
-    read = partial(activity_feed.read_feed, rows, projects=seen, session=ident, since=start)
+    read_rows = partial(activity_feed.read_feed, rows, projects=seen, session=session_id, since=start)
     feed_rows: list[FeedRow] = []
     has_more = False
     if not cursor:
         limit = min(max(last, 0), MAX_ROWS)
-        for word in kinds:
+        for word in chosen_kinds:
             after = max(0, ends[word] - LOOKBACK_ROWS)
-            feed_rows += read(word, after=after, limit=limit, is_latest=True)
+            feed_rows += read_rows(word, after=after, limit=limit, is_latest=True)
         feed_rows = sorted(feed_rows, key=_sort_key)[-limit:] if limit else []
     else:
         positions = _read_cursor(cursor)
-        for word in kinds:
-            new_rows = read(word, after=min(positions[word], ends[word]), limit=MAX_ROWS)
+        for word in chosen_kinds:
+            new_rows = read_rows(word, after=min(positions[word], ends[word]), limit=MAX_ROWS)
             if len(new_rows) == MAX_ROWS:
                 ends[word], has_more = new_rows[-1].seq, True
             feed_rows += new_rows
@@ -62,9 +62,8 @@ def _sort_key(row: FeedRow) -> tuple[str, int, int]:
 
 def _read_cursor(cursor: str) -> dict[str, int]:
     numbers = cursor.split(",")
-    if len(numbers) != len(activity_feed.KINDS) or not all(
-        number.isdecimal() and len(number) < 19 for number in numbers
-    ):
+    are_numbers = all(number.isdecimal() and len(number) < 19 for number in numbers)
+    if len(numbers) != len(activity_feed.KINDS) or not are_numbers:
         raise BadInput(f"csm_tail: {cursor!r} is not a cursor", hint="give the last answer's cursor, or none")
     return dict(zip(activity_feed.KINDS, map(int, numbers), strict=True))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 from csmd.capture import ingest, project_identity
 from csmd.errors import BadInput
@@ -27,7 +28,7 @@ def _set_goal(
     ctx: ToolContext, rows: Rows, text: str, project: str = "", asking: str = "", session: str = "",
     by_person: bool = False
 ) -> Json:  # fmt: skip
-    """Declare what a project or a session is for."""
+    """Declare a goal of a project or a session."""
     body, key, now = normalise_typed_text(text), ctx.store.hash_key, ctx.now()
     if not by_person:
         refuse_if_excluded(ctx, project, asking)
@@ -36,29 +37,30 @@ def _set_goal(
     of_session = find_session(rows, session, asking) if session else None
     if of_session is None and not project:
         raise BadInput("no project or session was given for the goal", hint="give project or session")
-    place = None
+    directory = None
     if of_session is None:
-        place = project_identity.add_marks_if_new(rows, project_identity.identify_directory(redact(project, Counter())))
+        identity = project_identity.identify_directory(redact(project, Counter()))
+        directory = project_identity.add_marks_if_new(rows, identity)
 
     def write(writing: Rows) -> tuple[Goal, bool]:
         project_seq = of_session.project_seq if of_session else 0
-        if place is not None:
-            project_seq = ingest.ensure_project(writing, place, key=key, now=now)
+        if directory is not None:
+            project_seq = ingest.ensure_project(writing, directory, key=key, now=now)
         return open_matters.declare_goal(
             writing, text=body, project=project_seq, session_id=of_session.id if of_session else "",
             by_person=by_person, now=now,
         )  # fmt: skip
 
     goal, is_new = ctx.store.write(write)
-    fresh = {goal.project_seq: place.root} if place is not None else {}  # the project may be as new as its goal
+    fresh = {goal.project_seq: directory.root} if directory is not None else {}  # the project may be as new as its goal
     return {**_goal_json(goal, {**read_roots(rows), **fresh}), "new": is_new}
 
 
 @TOOLS.add("csm_goal_list")
 def _list_goals(ctx: ToolContext, rows: Rows, seen: Places = None, done: bool = False) -> Json:
     """List goals, the latest first."""
-    root_of, listed = read_roots(rows), goals.list_goals(rows, projects=seen, with_done=done)
-    return {"goals": [_goal_json(goal, root_of) for goal in listed]}
+    root_of, page = read_roots(rows), goals.list_goals(rows, projects=seen, with_done=done)
+    return {"goals": [_goal_json(goal, root_of) for goal in page]}
 
 
 def _goal_json(goal: Goal, root_of: dict[int, str]) -> Json:
@@ -88,48 +90,43 @@ def read_open(rows: Rows, seen: Places, *, key: bytes) -> list[OpenMatter]:
 
 @TOOLS.add("csm_open_list")
 def _list_open(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
-    """List what is open: goals, promises, and what sessions left to do or asked, each with its id and number."""
+    """List open matters: goals, promises, unfinished work and questions, each with its id and number."""
     root_of = read_roots(rows)
-    listed = read_open(rows, seen, key=ctx.store.hash_key)
-    return {"open": [{"number": number, **_matter_json(matter, root_of)} for number, matter in enumerate(listed, 1)]}
+    matters = read_open(rows, seen, key=ctx.store.hash_key)
+    return {"open": [{"number": number, **_matter_json(matter, root_of)} for number, matter in enumerate(matters, 1)]}
 
 
 @TOOLS.add("csm_open_done", mutates=True)
 def _close_matters(
     ctx: ToolContext, rows: Rows, id_: str, project: str = "", asking: str = "", by_person: bool = False
 ) -> Json:
-    """Close what is open, by ids or by numbers as csm_open_list gives them."""
+    """Close open matters, by the ids or numbers of csm_open_list."""
     key, asking = ctx.store.hash_key, asking or project
-    here = read_open(rows, find_places(rows, project, asking), key=key)
-    everywhere = read_open(rows, find_places(rows, "", asking), key=key) if project else here
-    chosen = list(dict.fromkeys(_find_matter(here, everywhere, typed) for typed in id_.replace(",", " ").split()))
-    if not chosen:
+    numbered = read_open(rows, find_places(rows, project, asking), key=key)
+    everywhere = read_open(rows, find_places(rows, "", asking), key=key) if project else numbered
+    selected = list(dict.fromkeys(_find_matter(numbered, everywhere, word) for word in id_.replace(",", " ").split()))
+    if not selected:
         raise BadInput("no open item was given", hint="`csmd done` lists them")
-    for matter in chosen:
+    for matter in selected:
         refuse_users_statement(matter, f"csmd done {matter.id}", by_person=by_person)
     by, why = (PERSON, "a person said so") if by_person else (ASSISTANT, "an assistant said so")
     now = ctx.now()
-    answers = ctx.store.write(
-        lambda writing: [open_matters.close(writing, matter, by=by, why=why, now=now) for matter in chosen]
-    )
+    close = partial(open_matters.close, by=by, why=why, now=now)
+    answers = ctx.store.write(lambda writing: [close(writing, matter) for matter in selected])
     ctx.poke()
     root_of = read_roots(rows)
-    return {
-        "closed": [
-            {**_matter_json(matter, root_of), "answer": answer.id}
-            for matter, answer in zip(chosen, answers, strict=True)
-        ]
-    }
+    closed = zip(selected, answers, strict=True)
+    return {"closed": [{**_matter_json(matter, root_of), "answer": answer.id} for matter, answer in closed]}
 
 
-def _find_matter(listed: Sequence[OpenMatter], everywhere: Sequence[OpenMatter], typed: str) -> OpenMatter:
+def _find_matter(numbered: Sequence[OpenMatter], everywhere: Sequence[OpenMatter], word: str) -> OpenMatter:
     """Finds an open matter by its number here, or by the beginning of its id anywhere; BadInput for none or several."""
-    if typed.isdigit() and 0 < int(typed) <= len(listed):
-        return listed[int(typed) - 1]
-    matches = [matter for matter in everywhere if matter.id.startswith(typed)]
-    refuse_ambiguous(typed, [matter.id for matter in matches])
+    if word.isdigit() and 0 < int(word) <= len(numbered):
+        return numbered[int(word) - 1]
+    matches = [matter for matter in everywhere if matter.id.startswith(word)]
+    refuse_ambiguous(word, [matter.id for matter in matches])
     if not matches:
-        raise BadInput(f"there is no open item {typed!r}", hint="`csmd done` lists them with numbers and ids")
+        raise BadInput(f"there is no open item {word!r}", hint="`csmd done` lists them with numbers and ids")
     return matches[0]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from csmd.briefs import Brief
 from csmd.recall import advisory, brief, checkpoint, prompt, visibility, work_notes
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import VECTOR_TIMEOUT_S, Json, ToolContext, Tools
@@ -12,7 +11,7 @@ TOOLS = Tools()
 
 
 def find_session_places(rows: Rows, project: str, asking: str) -> list[int]:
-    """Row keys of the projects that a session in a project sees."""
+    """Returns row keys of the projects that a session in a project sees."""
     return visibility.find_searchable_places(rows, project or "/", asking=asking) or [0]
 
 
@@ -33,7 +32,7 @@ def _compose_start_brief(ctx: ToolContext, rows: Rows, project: str, asking: str
 
 @TOOLS.add("csm_memory_recall")
 def _recall_prompt(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", prompt_: str) -> Json:
-    """Show what would be added to a prompt."""
+    """Show the notes that a prompt would get."""
     settings = ctx.config.settings
     recalled = prompt.recall(
         rows, places=find_session_places(rows, project, asking), session_id="", prompt=prompt_, floor=settings.recall_floor,
@@ -45,9 +44,8 @@ def _recall_prompt(ctx: ToolContext, rows: Rows, *, project: str, asking: str = 
 
 @TOOLS.add("csm_memory_file_recall")
 def _recall_file(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file: str) -> Json:
-    """Show what is known of a file."""
+    """Show the notes about a file."""
     max_tokens, key = ctx.config.settings.recall_max_tokens, ctx.store.hash_key
-    recalled: Brief = work_notes.recall_file(
-        rows, file, places=find_session_places(rows, project, asking), max_tokens=max_tokens, key=key
-    )
+    seen = find_session_places(rows, project, asking)
+    recalled = work_notes.recall_file(rows, file, places=seen, max_tokens=max_tokens, key=key)
     return brief_json(ctx, recalled)

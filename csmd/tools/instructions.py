@@ -20,28 +20,24 @@ def _build_context(ctx: ToolContext, rows: Rows, project: str, asking: str = "",
     """Show the instructions that the assistant gives a session there."""
     if mode not in ("host", "seed"):
         raise BadInput(f"mode is host or seed, not {mode!r}")
-    place = claude_instructions.find_place(
-        _check_directory(rows, project, asking), claude_instructions.find_user(ctx.config)
-    )
-    loaded = claude_instructions.load_instructions(place)
+    directory = _check_directory(rows, project, asking)
+    location = claude_instructions.find_place(directory, claude_instructions.find_user(ctx.config))
+    loaded = claude_instructions.load_instructions(location)
     problems: list[str] = []
     if mode == "host":
         files: list[tuple[str, str, str]] = [(file.kind, file.path, file.content) for file in loaded]
         body = claude_instructions.render_instructions(loaded)
     else:
-        files, problems = claude_instructions.merge_files(place)
+        files, problems = claude_instructions.merge_files(location)
         files += [("memory", file.path, file.content) for file in loaded if file.kind == "AutoMem"]
         body = "\n\n".join(content for *_, content in files)
     return {
-        "project": place.start,
-        "mode": mode,
-        "text": body,
-        "tokens": weigh_tokens(body),
+        "project": location.start, "mode": mode, "text": body, "tokens": weigh_tokens(body),
         "files": [
             {"scope": scope.lower(), "path": path, "tokens": weigh_tokens(content)} for scope, path, content in files
         ],
         "problems": problems,
-    }
+    }  # fmt: skip
 
 
 @TOOLS.add("csm_memdir_scan")

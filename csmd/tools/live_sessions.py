@@ -16,7 +16,7 @@ LIVE_S = 3600
 
 
 def list_live_sessions(rows: Rows, *, since: str, limit: int, among: list[int] | None = None) -> list[Json]:
-    """Live sessions, latest first: tokens in the context, its size, and the bracket."""
+    """Returns live sessions, latest first: tokens in the context, its size, and the bracket."""
     live = []
     for session, project, model, last, tokens in sessions.list_live_sessions(
         rows, since=since, limit=limit, projects=among
@@ -51,7 +51,7 @@ def _show_context_use(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json
 
 @TOOLS.add("csm_session_line", lane="status")
 def _show_status_line(ctx: ToolContext, rows: Rows, id_: str) -> Json:
-    """One line on what a session was shown, for the assistant's status line."""
+    """Show one line about the notes of a session, for the assistant's status line."""
     memories, tokens = session_context.sum_injections(rows, id_)
     model, context_tokens = session_context.read_context_size(rows, id_)
     window = adapters.adapter_of_session(id_).window(model, context_tokens)
@@ -67,7 +67,8 @@ def _show_status_line(ctx: ToolContext, rows: Rows, id_: str) -> Json:
 def format_status_line(
     memories: int, tokens: int, *, is_recording: bool, is_paused: bool = False, context_use: str = ""
 ) -> str:
-    """The status line of a session: what it was shown and how full it is, or why csmd does not work; "" for none."""
+    """Returns the status line of a session: what it was shown and how full it is, or why csmd does not work; "" for
+    none."""
     if not is_recording:
         return "csmd: not recording"
     if is_paused:

@@ -54,9 +54,8 @@ def _show_job(ctx: ToolContext, rows: None, id_: str) -> Json:
     if job is None:
         raise BadInput(f"there is no job {id_!r}; the daemon may have been restarted", hint="run it again")
     state = job.state  # read first: another thread sets it last
-    return as_json(
-        job, "state progress result error hint", state=state, progress=dict(job.progress), result=dict(job.result)
-    )
+    fields = "state progress result error hint"
+    return as_json(job, fields, state=state, progress=dict(job.progress), result=dict(job.result))
 
 
 @TOOLS.add("csm_model_add", mutates=True)
@@ -67,12 +66,12 @@ def _add_model(ctx: ToolContext, rows: Rows, path: str, name: str = "") -> Json:
 
 
 def _resolve_plan(ctx: ToolContext, rows: Rows, what: str, kind: str) -> Plan:
-    place = _find_project_key(rows, what) if what.startswith("/") else ""
-    return purge_plans.resolve_plan(rows, what, key=ctx.store.hash_key, kind=kind, project_key=place)
+    project_key = _find_project_key(rows, what) if what.startswith("/") else ""
+    return purge_plans.resolve_plan(rows, what, key=ctx.store.hash_key, kind=kind, project_key=project_key)
 
 
 def _find_project_key(rows: Rows, path: str) -> str:
-    """The key of the project listed with a path, else of the one that contains it, else the path's own key."""
+    """Returns the key of the project listed with a path, else of the one that contains it, else the path's own key."""
     listed_seq = workspaces.project_at_path(rows, path)
     seq = project_identity.find_row(rows, path) if listed_seq is None else listed_seq
     return project_identity.identify_directory(path).key if seq is None else projects.read_key(rows, seq)
@@ -95,8 +94,8 @@ def _purge(
 def _lift_purge(ctx: ToolContext, rows: Rows, what: str, kind: str = "") -> Json:
     """Lift a purge, so that its text is stored again."""
     plan = _resolve_plan(ctx, rows, what, kind)
-    lifted = ctx.store.write(lambda writing: purge_plans.remove_tombstones(writing, plan, key=ctx.store.hash_key))
-    return {"what": plan.what, "about": plan.about, "lifted": lifted}
+    count = ctx.store.write(lambda writing: purge_plans.remove_tombstones(writing, plan, key=ctx.store.hash_key))
+    return {"what": plan.what, "about": plan.about, "lifted": count}
 
 
 @TOOLS.add("csm_privacy_scan", mutates=True)
@@ -122,7 +121,7 @@ def _list_backups(ctx: ToolContext, rows: None) -> Json:
 
 
 def list_backup_files(database: Path) -> list[Json]:
-    """Every backup, the newest first."""
+    """Returns every backup, the newest first."""
     return [
         {"path": str(path), "made_at": made_at.isoformat().replace("+00:00", "Z"), "bytes": path.stat().st_size}
         for path in backup.list_backups(database)

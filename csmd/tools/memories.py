@@ -15,7 +15,7 @@ from csmd.extraction.classifier import CATEGORIES_OF, classify
 from csmd.knowledge import Memory, Provenance, Statement
 from csmd.memory import remember, supersession
 from csmd.privacy.redaction import redact
-from csmd.recall import query
+from csmd.recall import query, visibility
 from csmd.recall.visibility import is_visible
 from csmd.store import forget, journal, memories, projects, team
 from csmd.store.sqlite import Rows
@@ -28,19 +28,11 @@ from csmd.tools.declaration import (
     ToolContext,
     Tools,
     clamp_limit,
-    find_places,
     refuse_in_review,
     refuse_users_statement,
 )
 from csmd.tools.memory_details import replacement_json, rest_json
-from csmd.tools.present import (
-    as_json,
-    find_memory,
-    find_session,
-    memories_json,
-    normalise_typed_text,
-    read_roots,
-)
+from csmd.tools.present import as_json, find_memory, find_session, memories_json, normalise_typed_text, read_roots
 from csmd.vocabulary import CATEGORIES, Category, Gate, MemdirType, MemoryType
 
 TOOLS = Tools()
@@ -72,8 +64,7 @@ ASSISTANT_CONFIDENCE = 0.8
 
 @TOOLS.add("csm_memory_list")
 def _list_memories(
-    ctx: ToolContext, rows: Rows, seen: Places = None, asking: str = "", limit: int = 0, offset: int = 0,
-    gate: str = "",
+    ctx: ToolContext, rows: Rows, seen: Places = None, asking: str = "", limit: int = 0, offset: int = 0, gate: str = "",
     category: str = "", type_: str = "", session: str = "", state: str = "", since: str = "", until: str = "",
 ) -> Json:  # fmt: skip
     """List memories: all, surest first; with a limit or a filter latest first, with replacements."""
@@ -82,37 +73,37 @@ def _list_memories(
         return {"memories": memories_json(rows, memories.list_memories(rows, projects=seen))}
     present.check_words(filters, FILTERS)
     limits = query.parse_limits(since, until, now=ctx.here(ctx.now()))
-    shown, total = memories.list_page(
+    page, total = memories.list_page(
         rows, projects=seen, gate=gate, category=category, type_=type_, state=state,
         session=find_session(rows, session, asking).id if session else "", since=limits.since, until=limits.until,
         limit=clamp_limit(limit, MAX_LISTED) if limit else NO_LIMIT, offset=max(offset, 0),
     )  # fmt: skip
-    replaced = memories.map_replaced_memories(rows, [memory.id for memory in shown])
-    listed = memories_json(rows, shown)
-    for row, memory in zip(listed, shown, strict=True):
+    replaced_by_id = memories.map_replaced_memories(rows, [memory.id for memory in page])
+    values = memories_json(rows, page)
+    for row, memory in zip(values, page, strict=True):
         row["replaced_by"] = replacement_json(rows, memory, asking)
         row["replaces"] = [
-            as_json(other, "id text") for other in replaced.get(memory.id, ())[:MAX_RELATED]
+            as_json(other, "id text") for other in replaced_by_id.get(memory.id, ())[:MAX_RELATED]
             if is_visible(rows, other.project_seq, asking=asking)
         ]  # fmt: skip
-    return {"memories": listed, "total": total}
+    return {"memories": values, "total": total}
 
 
-def _find_to_forget(rows: Rows, ident: str, key: bytes, asking: str) -> Memory:
-    """The memory with an id; BadInput for a text, with the ids of the memories that have exactly that text."""
-    if MEMORY_ID.fullmatch(ident):
-        return find_memory(rows, ident, asking)
-    matches = memories.list_by_hash(rows, keyed_hash(display.squeeze(redact(ident, Counter())), key))
+def _find_to_forget(rows: Rows, word: str, key: bytes, asking: str) -> Memory:
+    """Returns the memory with an id; BadInput for a text, with the ids of the memories that have exactly that text."""
+    if MEMORY_ID.fullmatch(word):
+        return find_memory(rows, word, asking)
+    matches = memories.list_by_hash(rows, keyed_hash(display.squeeze(redact(word, Counter())), key))
     ids = [memory.id for memory in matches if is_visible(rows, memory.project_seq, asking=asking)]
-    wanted = f"the id {' or '.join(ids)}" if ids else "an id (`csmd search` finds it)"
-    raise NotFound(f"there is no memory {display.cut(ident, 80)!r}", hint=f"give {wanted}, or use --purge for a text")
+    needed = f"the id {' or '.join(ids)}" if ids else "an id (`csmd search` finds it)"
+    raise NotFound(f"there is no memory {display.cut(word, 80)!r}", hint=f"give {needed}, or use --purge for a text")
 
 
 def refuse_if_excluded(ctx: ToolContext, *directories: str) -> None:
-    """Raises CsmdError if csmd is paused or a directory is left out: a model must not save anything then."""
+    """Raises CsmdError if csmd is paused or a directory is excluded: a model must not save anything then."""
     if ctx.paused():
         raise CsmdError("csmd is paused: an assistant cannot save anything", hint="`csmd resume` in a terminal")
-    paths = [place for place in directories if place]
+    paths = [path for path in directories if path]
     if ctx.excludes.covers_directory(*paths) or ctx.excludes.has_off_mark(*paths):
         raise CsmdError("the user excluded this directory: an assistant cannot save anything")
 
@@ -138,15 +129,14 @@ def _save_memory(
     statement, chosen_type = _make_statement(body, type_, confidence, by_person=by_person)
     now, key = ctx.now(), ctx.store.hash_key
     source = Provenance(uuid=f"cli:{secrets.token_hex(8)}", session_id=redact(session, Counter()), at=now)
-    find_places(rows, project, asking)  # a wall also keeps out new memories from outside
+    visibility.find_searchable_places(rows, project, asking=asking)  # a wall also keeps out new memories from outside
     directory = redact(project, Counter())
-    place = (
-        project_identity.add_marks_if_new(rows, project_identity.identify_directory(directory)) if directory else None
-    )
-    wall = 0 if place else project_identity.find_wall(rows, asking)
+    identity = project_identity.identify_directory(directory) if directory else None
+    identity = project_identity.add_marks_if_new(rows, identity) if identity else None
+    wall = 0 if identity else project_identity.find_wall(rows, asking)
 
     def write(writing: Rows) -> Saved:
-        project_seq = ingest.ensure_project(writing, place, key=key, now=now) if place else wall
+        project_seq = ingest.ensure_project(writing, identity, key=key, now=now) if identity else wall
         # A model's own save does not confirm: each call is a new source, so it could make anything certain.
         store_statement = partial(
             remember.remember, writing, statement, source, project=project_seq, key=key, type_=chosen_type,
@@ -154,13 +144,13 @@ def _save_memory(
         )  # fmt: skip
         if by_person:
             remember.unforget(writing, statement, project=project_seq, key=key)
-            ident = journal.record_answer(
+            memory_id = journal.record_answer(
                 writing, lambda: _require_stored(store_statement()[0]), kind="remember", item="", project=project_seq,
                 now=now,
             ).made  # fmt: skip
         else:
-            ident, _ = store_statement()
-        memory = memories.by_id(writing, ident)
+            memory_id, _ = store_statement()
+        memory = memories.by_id(writing, memory_id)
         is_new = memory is not None and {origin.uuid for origin in memory.provenance} == {source.uuid}
         return Saved(memory, is_new, project_seq, _related_json(writing, memory) if memory and is_new else [])
 
@@ -169,21 +159,21 @@ def _save_memory(
     memory = saved.memory
     if memory is None:
         raise CsmdError("the user forgot this text", hint="ask the user to run `csmd remember`")
-    is_in_place = place is not None and memory.project_seq == saved.project_seq
+    is_in_place = identity is not None and memory.project_seq == saved.project_seq
     return {
         "id": memory.id, "new": saved.is_new, "text": statement.text, "authority": statement.authority,
         "type": memory.type, "host_type": remember.choose_host_type(memory), "confidence": memory.confidence,
-        "project": place.root if place and is_in_place else "",
+        "project": identity.root if identity and is_in_place else "",
         "workspace": "" if is_in_place else projects.name_of(rows, memory.project_seq),
         "paused": ctx.paused() is not None, "beside": saved.related, "waits": memory.origin == "model_saved",
     }  # fmt: skip
 
 
-def _require_stored(ident: str) -> str:
-    """The id of a stored statement; raises CsmdError for "", because a part of its text was purged."""
-    if not ident:
+def _require_stored(memory_id: str) -> str:
+    """Returns the id of a stored statement; raises CsmdError for "", because a part of its text was purged."""
+    if not memory_id:
         raise CsmdError("a part of that text was purged", hint="`csmd forget --lift` lets purged text in again")
-    return ident
+    return memory_id
 
 
 @TOOLS.add("csm_memory_lesson", mutates=True)
@@ -192,30 +182,29 @@ def _save_lesson(
     confidence: float = 0.0, by_person: bool = False,
 ) -> Json:  # fmt: skip
     """Save a lesson learned from a mistake."""
-    return _save_memory(
-        ctx, rows, text, project, asking, session, type_="lesson", confidence=confidence, by_person=by_person
-    )
+    options: Json = {"type_": "lesson", "confidence": confidence, "by_person": by_person}
+    return _save_memory(ctx, rows, text, project, asking, session, **options)
 
 
 def _make_statement(
     body: str, type_: str, confidence: float, *, by_person: bool
 ) -> tuple[Statement, MemoryType | None]:
-    """The statement to save, and its type if its words do not give it.
+    """Returns the statement to save, and its type if its words do not give it.
 
     With a `confidence` of 0 the words give that, too. An assistant may lower the confidence, not raise it.
     """
     if type_ and type_ not in ALL_TYPES:
         raise BadInput(f"{type_!r} is not a type of memory", hint=f"choose one of {', '.join(ALL_TYPES)}")
     if not 0 <= confidence <= 1:
-        raise BadInput(
-            f"confidence must be 0 to 1, not {confidence:g}", hint="leave it out to derive it from the words"
-        )
+        hint = "leave it out to derive it from the words"
+        raise BadInput(f"confidence must be 0 to 1, not {confidence:g}", hint=hint)
     if type_ == "reference" and not remember.names_address(body):
         raise BadInput("a reference needs an address", hint="add one, such as https://...")
     kind = classify(body, speaker="user")
     category: Category = kind.category
     chosen_type: MemoryType | None = None
-    if type_ in HOST_TYPES and CATEGORIES[category].memdir != _memdir_type(type_):
+    memdir_type = "project" if type_ == "reference" else type_  # a reference is a project fact with an address
+    if type_ in HOST_TYPES and CATEGORIES[category].memdir != memdir_type:
         category = HOST_TYPES[type_]
     elif type_ and type_ not in HOST_TYPES:
         chosen_type = cast(MemoryType, type_)
@@ -230,13 +219,9 @@ def _make_statement(
     return statement, chosen_type
 
 
-def _memdir_type(type_: str) -> str:
-    """The assistant's type for a category: a reference is a project fact with an address."""
-    return "project" if type_ == "reference" else type_
-
-
 def _related_json(rows: Rows, new_memory: Memory) -> list[Json]:
-    """Memories that a new one has replaced, may replace, or resembles; with the rest of one replaced in part."""
+    """Returns memories that a new one has replaced, may replace, or resembles; with the rest of one replaced in
+    part."""
     relations = supersession.find_related(rows, new_memory)
     ranked = [("replaced", memory) for memory in relations.replaced]
     ranked += [("doubtful", memory) for memory in relations.doubtful[:MAX_DOUBTFUL]]
@@ -254,7 +239,7 @@ def _related_json(rows: Rows, new_memory: Memory) -> list[Json]:
 def _forget_memory(
     ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: bool = False
 ) -> Generator[None, None, Json]:
-    """Forget a memory for good."""
+    """Forget a memory permanently."""
     key = ctx.store.hash_key
     target = _find_to_forget(rows, id_, key, asking)
     pages = yield from forget.find_traces(rows, target)

@@ -23,7 +23,7 @@ MAX_SAME_TOPIC = 3
 
 
 def read_failure_notes(rows: Rows, memory: Memory, asking: str) -> Json:
-    """Symptoms that users reported for an error, and reasons against a memory, as far as the caller may see them."""
+    """Returns reported symptoms of an error and reasons against a memory, as far as the caller may see them."""
     reported = failures.list_symptoms(rows, [memory.seq]).get(memory.seq, [])
     refutations = failures.list_refutations(rows, memory.seq)
     turns = search.turns_of_uuids(rows, [uuid for uuid, *_ in [*reported, *refutations]])
@@ -41,7 +41,7 @@ def read_failure_notes(rows: Rows, memory: Memory, asking: str) -> Json:
 
 
 def _start_json(rows: Rows, memory: Memory, asking: str) -> Json:
-    """Whether the next session's start shows a memory, why, and for how many more sessions (None: for good)."""
+    """Returns whether the next session's start shows a memory, why, and for how many sessions (None: no limit)."""
     scopes = [memory.project_seq] if asking in ("", OWNER) else visibility.scopes(rows, asking)
     start = brief.worth_at_start(rows, memory, scopes)
     sessions_left = None if math.isinf(start.left) else math.floor(start.left)
@@ -52,7 +52,7 @@ def _start_json(rows: Rows, memory: Memory, asking: str) -> Json:
 def _show_memory(
     ctx: ToolContext, rows: Rows, id_: str, asking: str = "", start: bool = True, only_fading: bool = False
 ) -> Json:
-    """Show one memory: where it was said, what supports and contradicts it, how sure it is.
+    """Show one memory: its sources, the evidence for and against it, and its confidence.
 
     Without `start` its rank at sessions' starts is left out, which compares it with all other memories. With
     `only_fading` the answer is the memory, that rank, and how long prompts are shown it.
@@ -65,14 +65,11 @@ def _show_memory(
         return {**memories_json(rows, [memory])[0], "start": _start_json(rows, memory, asking), "cools": cooling}
     changes = belief_changes.list_changes(rows, memory.id)
     confirmed_on = projects.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10])
-    factors = confidence.explain_confidence(
-        memory, today=today, confirmed_on=confirmed_on, lowered=_sum_lost_confidence(changes)
-    )
+    lowered = _sum_lost_confidence(changes)
+    factors = confidence.explain_confidence(memory, today=today, confirmed_on=confirmed_on, lowered=lowered)
     injections, times = receipts.list_injections_of(rows, memory.id, limit=MAX_INJECTIONS)
     return {
-        **memories_json(rows, [memory])[0],
-        "version": memory.version,
-        "sources": sources_json(rows, memory, asking),
+        **memories_json(rows, [memory])[0], "version": memory.version, "sources": sources_json(rows, memory, asking),
         "topics": [asdict(topic) for topic in topics.topics_of_memories(rows, [memory.seq]).get(memory.seq, [])],
         "beside": _list_same_topic(rows, memory, asking),
         "links": [
@@ -82,8 +79,7 @@ def _show_memory(
             "today": round(sum(factor.effect for factor in factors), 4),
             "factors": [{**asdict(factor), "effect": round(factor.effect, 4)} for factor in factors],
         },
-        "start": _start_json(rows, memory, asking) if start else None,
-        "cools": cooling,
+        "start": _start_json(rows, memory, asking) if start else None, "cools": cooling,
         "told": {
             "times": times,
             "last": [
@@ -92,17 +88,15 @@ def _show_memory(
                 if is_visible(rows, receipt.project_seq, asking=asking)
             ],
         },
-        "superseded": replacement_json(rows, memory, asking),
-        "changes": [_change_json(change) for change in changes],
+        "superseded": replacement_json(rows, memory, asking), "changes": [_change_json(change) for change in changes],
         **read_failure_notes(rows, memory, asking),
-    }
+    }  # fmt: skip
 
 
 def _list_same_topic(rows: Rows, memory: Memory, asking: str) -> list[Json]:
-    """Current memories with the most similar topics that the caller may see."""
-    seqs = memory_neighbours.find_same_topic(
-        rows, memory.seq, projects=visibility.find_visible_places(rows, asking=asking)
-    )
+    """Returns current memories with the most similar topics that the caller may see."""
+    seen = visibility.find_visible_places(rows, asking=asking)
+    seqs = memory_neighbours.find_same_topic(rows, memory.seq, projects=seen)
     others = memories.by_seqs(rows, seqs)
     return [brief_memory_json(others[seq]) for seq in seqs if not others[seq].superseded_by][:MAX_SAME_TOPIC]
 
@@ -119,7 +113,7 @@ def _sum_lost_confidence(changes: list[belief_changes.Change]) -> float:
 
 
 def _change_json(change: belief_changes.Change) -> Json:
-    """A change of a memory: confidence before and after (0 to 1, None if unchanged), reason, and author."""
+    """Returns a change of a memory: confidence before and after (0 to 1, None if unchanged), reason, and author."""
     return as_json(
         change, "change sure_before sure_after superseded_by reason by at undone_at",
         sure_before=belief_changes.confidence_in_state(change.before), sure_after=belief_changes.confidence_in_state(change.after),
@@ -128,7 +122,7 @@ def _change_json(change: belief_changes.Change) -> Json:
 
 
 def replacement_json(rows: Rows, memory: Memory, asking: str) -> Json:
-    """What replaced a memory, when, why, and on whose word; {} if it is current."""
+    """Returns the replacement of a memory, its time, reason and author; {} if the memory is current."""
     new = memories.by_id(rows, memory.superseded_by) if memory.superseded_by else None
     if new is None or not is_visible(rows, new.project_seq, asking=asking):
         return {}
@@ -138,14 +132,14 @@ def replacement_json(rows: Rows, memory: Memory, asking: str) -> Json:
 
 
 def _link_json(rows: Rows, link: Link, memory: Memory, asking: str) -> Json | None:
-    """A link with the memory at its other end; None if that is behind a wall."""
+    """Returns a link with the memory at its other end; None if that is behind a wall."""
     other = memories.by_id(rows, link.to_id if link.from_id == memory.id else link.from_id)
     if other is None or not is_visible(rows, other.project_seq, asking=asking):
         return None
     return {**asdict(link), "other": brief_memory_json(other)}
 
 
-def rest_json(rows: Rows, ident: str) -> Json | None:
-    """The memory with the remaining text of one that was replaced in part; None if there is no such memory."""
-    rest = supersession.find_rest(rows, ident)
+def rest_json(rows: Rows, memory_id: str) -> Json | None:
+    """Returns the memory with the remaining text of one that was replaced in part; None if there is no such memory."""
+    rest = supersession.find_rest(rows, memory_id)
     return as_json(rest, "id text") if rest else None

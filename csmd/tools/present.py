@@ -41,7 +41,7 @@ CANDIDATE_FIELDS = (
 
 
 def as_json(value: Any, field_names: str, **more: Any) -> Json:
-    """The named attributes of a value, in this order, then `more`; `key=attribute` renames one.
+    """Returns the named attributes of a value, in this order, then `more`; `key=attribute` renames one.
 
     A value in `more` replaces the attribute of that name. Tuples become lists, dataclasses objects.
     """
@@ -66,12 +66,12 @@ def check_words(arguments: Mapping[str, str], allowed: Mapping[str, Sequence[str
 
 
 def read_roots(rows: Rows) -> dict[int, str]:
-    """The root directory of each project, by its row key."""
+    """Returns the root directory of each project, by its row key."""
     return {seq: root for seq, root, *_ in activity.project_counts(rows)}
 
 
 def line_uuids(uuids: Sequence[str]) -> list[str]:
-    """The uuids of the transcript lines of the first turns, at most four; turns of one line share a uuid."""
+    """Returns the uuids of the transcript lines of the first turns, at most four; turns of one line share a uuid."""
     return list(dict.fromkeys(uuid.partition("/")[0] for uuid in uuids))[:4]
 
 
@@ -81,61 +81,57 @@ def refuse_purged(marks: Marks, text: str, what: str) -> None:
         raise CsmdError(f"a part of that {what} was purged", hint="`csmd forget --lift` lets purged text in again")
 
 
-def refuse_ambiguous(typed: str, ids: Collection[str]) -> None:
+def refuse_ambiguous(word: str, ids: Collection[str]) -> None:
     """Raises BadInput if a typed text begins several ids."""
     if len(ids) > 1:
-        raise BadInput(f"{typed!r} begins several ids: {', '.join(ids)}", hint="type more of the id")
+        raise BadInput(f"{word!r} begins several ids: {', '.join(ids)}", hint="type more of the id")
 
 
-def refuse_secrets(typed: str) -> str:
+def refuse_secrets(text: str) -> str:
     """Puts typed text on one line; BadInput if it holds a secret.
 
     It is refused rather than redacted, so that the user learns of the secret.
     """
     counts: Counter[str] = Counter()
-    redact(typed, counts)
+    redact(text, counts)
     if counts:
-        raise BadInput(
-            f"the text contains a secret ({', '.join(sorted(counts))}); nothing was stored",
-            hint="say where the secret is, not what it is",
-        )
-    return display.squeeze(typed)
+        what = f"the text contains a secret ({', '.join(sorted(counts))}); nothing was stored"
+        raise BadInput(what, hint="write where the secret is, not the secret")
+    return display.squeeze(text)
 
 
-def normalise_typed_text(typed: str) -> str:
+def normalise_typed_text(words: str) -> str:
     """Puts text to be remembered on one line; BadInput if it is empty, too long, or holds a secret."""
-    text = refuse_secrets(typed)
+    text = refuse_secrets(words)
     if not content_words(text):
         raise BadInput("the text has no words to remember", hint="write a sentence")
     if len(text) > MAX_CHARACTERS:
-        raise BadInput(
-            f"that has {len(text)} characters, and one memory has {MAX_CHARACTERS} at most",
-            hint="write it shorter, or as several memories",
-        )
+        what = f"the text has {len(text)} characters, and one memory has {MAX_CHARACTERS} at most"
+        raise BadInput(what, hint="write it shorter, or as several memories")
     return text
 
 
 # --- memories
 
 
-def find_memory(rows: Rows, ident: str, asking: str) -> Memory:
-    """A memory by its id or the beginning of it; NotFound if the caller may see none."""
-    memory = memories.by_id(rows, resolve_id(ident, ids_like(rows, "memories", ident)))
+def find_memory(rows: Rows, word: str, asking: str) -> Memory:
+    """Returns a memory by its id or the beginning of it; NotFound if the caller may see none."""
+    memory = memories.by_id(rows, resolve_id(word, ids_like(rows, "memories", word)))
     if memory is None or not is_visible(rows, memory.project_seq, asking=asking):
-        raise NotFound(f"there is no memory {ident!r}", hint="`csmd memories` lists them with their ids")
+        raise NotFound(f"there is no memory {word!r}", hint="`csmd memories` lists them with their ids")
     return memory
 
 
-def memories_json(rows: Rows, shown: Iterable[Memory]) -> list[Json]:
-    """Memories as `csmd memories --json` shows them; `project` is "" for one that applies everywhere."""
+def memories_json(rows: Rows, listed_memories: Iterable[Memory]) -> list[Json]:
+    """Returns memories as `csmd memories --json` shows them; `project` is "" for one that applies everywhere."""
     root_of, day_of = read_roots(rows), dict[int, int]()
     values = []
-    for memory in shown:
+    for memory in listed_memories:
         if memory.project_seq not in day_of:
             day_of[memory.project_seq] = projects.active_day(rows, memory.project_seq)
-        attention = confidence.classify_attention(
-            today=day_of[memory.project_seq], hot_until=memory.hot_until, warm_until=memory.warm_until
-        )
+        today = day_of[memory.project_seq]
+        until = {"hot_until": memory.hot_until, "warm_until": memory.warm_until}
+        attention = confidence.classify_attention(today=today, **until)
         values.append(as_json(
             memory, MEMORY_FIELDS, attention=attention, project=root_of.get(memory.project_seq, ""),
             source_uuids=line_uuids([source.uuid for source in memory.provenance]),
@@ -145,14 +141,14 @@ def memories_json(rows: Rows, shown: Iterable[Memory]) -> list[Json]:
 
 
 def brief_memory_json(memory: Memory) -> Json:
-    """A memory in short: its text, who said it first, when, and where."""
+    """Returns a memory in short: its text, who said it first, when, and where."""
     source = memory.provenance[0]
     names = "id text authority author confidence at=created_at uuid session_id superseded_by"
     return as_json(memory, names, uuid=source.uuid, session_id=source.session_id)
 
 
 def sources_json(rows: Rows, memory: Memory, asking: str) -> list[Json]:
-    """The turns that state or confirm a memory; the first with the turns around it."""
+    """Returns the turns that state or confirm a memory; the first with the turns around it."""
     turns = _read_turns(rows, [source.uuid for source in memory.provenance], asking)
     values: list[Json] = []
     for source in memory.provenance:
@@ -171,7 +167,7 @@ def _read_turns(rows: Rows, uuids: list[str], asking: str) -> dict[str, TurnRow]
 
 
 def _passage_json(turn: TurnRow | None, statement: str) -> Json:
-    """The speaker, the passage around a statement, and the sentence in it most similar to the statement."""
+    """Returns the speaker, the passage around a statement, and the sentence in it most similar to the statement."""
     if turn is None:
         return {"speaker": "", "text": "", "sentence": ""}
     passage = prose.excerpt(turn.text, query_terms(statement), limit=MAX_PASSAGE_CHARACTERS)
@@ -179,7 +175,8 @@ def _passage_json(turn: TurnRow | None, statement: str) -> Json:
 
 
 def _find_stating_sentence(passage: str, statement: str) -> str:
-    """The part of a passage that states something: its exact words, else the most similar sentence; "" for none."""
+    """Returns the part of a passage that states something: its exact words, else the most similar sentence; "" for
+    none."""
     if statement in passage:
         return statement
     words = set(content_words(statement))
@@ -193,16 +190,14 @@ def _find_stating_sentence(passage: str, statement: str) -> str:
 
 
 def surrounding_turns_json(rows: Rows, turn: TurnRow, asking: str) -> dict[str, list[Json]]:
-    """The turns before and after one, shortened."""
+    """Returns the turns before and after one, shortened."""
     before, after = search.find_surrounding_turns(rows, turn.seq, each=TURNS_AROUND)
     turns = search.turns_by_seq(rows, [*before, *after])
 
     def visible_json(seqs: list[int]) -> list[Json]:
-        return [
-            as_json(turn, "uuid speaker=kind at", text=display.cut(display.squeeze(turn.text), MAX_TURN_CHARACTERS))
-            for turn in (turns[seq] for seq in seqs)
-            if is_visible(rows, turn.project_seq, asking=asking)
-        ]
+        visible = [turns[seq] for seq in seqs if is_visible(rows, turns[seq].project_seq, asking=asking)]
+        texts = [display.cut(display.squeeze(turn.text), MAX_TURN_CHARACTERS) for turn in visible]
+        return [as_json(turn, "uuid speaker=kind at", text=text) for turn, text in zip(visible, texts, strict=True)]
 
     return {"before": visible_json(before), "after": visible_json(after)}
 
@@ -210,48 +205,43 @@ def surrounding_turns_json(rows: Rows, turn: TurnRow, asking: str) -> dict[str, 
 # --- candidates and sessions
 
 
-def find_candidate(rows: Rows, ident: str, asking: str) -> Candidate:
-    """A candidate by its id or the beginning of it; NotFound if the caller may see none."""
-    candidate = candidates.by_id(rows, resolve_id(ident, ids_like(rows, "candidates", ident)))
+def find_candidate(rows: Rows, word: str, asking: str) -> Candidate:
+    """Returns a candidate by its id or the beginning of it; NotFound if the caller may see none."""
+    candidate = candidates.by_id(rows, resolve_id(word, ids_like(rows, "candidates", word)))
     if candidate is None or not is_visible(rows, candidate.project_seq, asking=asking):
-        raise NotFound(f"there is no candidate {ident!r}", hint="`csmd review` lists what waits for you")
+        raise NotFound(f"there is no candidate {word!r}", hint="`csmd review` lists what waits for you")
     return candidate
 
 
 def candidate_json(rows: Rows, candidate: Candidate, asking: str) -> Json:
-    """A candidate with its evidence and its memories, first the one that would stay."""
-    named_memories = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
-    visible = [
-        memory
-        for memory in named_memories
-        if memory is not None and is_visible(rows, memory.project_seq, asking=asking)
-    ]
+    """Returns a candidate with its evidence and its memories, first the one that would stay."""
+    stored = [memories.by_id(rows, memory_id) for memory_id in candidate.memory_ids]
+    visible = [memory for memory in stored if memory and is_visible(rows, memory.project_seq, asking=asking)]
     if review_answers.SUBJECT_OF_KIND[candidate.kind] == "pair":
         visible.sort(key=review_answers.rank_strength, reverse=True)
     turns = _read_turns(rows, [piece.uuid for piece in candidate.evidence], asking)
-    evidence = [
-        {**asdict(piece), **_passage_json(turns.get(piece.uuid), candidate.text)} for piece in candidate.evidence
-    ]
+    passages = {piece.uuid: _passage_json(turns.get(piece.uuid), candidate.text) for piece in candidate.evidence}
     return as_json(
         candidate, CANDIDATE_FIELDS, project=read_roots(rows).get(candidate.project_seq, ""),
-        memories=[brief_memory_json(memory) for memory in visible], evidence=evidence,
+        memories=list(map(brief_memory_json, visible)),
+        evidence=[{**asdict(piece), **passages[piece.uuid]} for piece in candidate.evidence],
     )  # fmt: skip
 
 
-def find_session(rows: Rows, ident: str, asking: str) -> Session:
-    """A session by its id or the beginning of it; NotFound if the caller may see none."""
-    session = sessions.by_id(rows, resolve_id(ident, sessions.find_ids_by_prefix(rows, ident) if ident else []))
+def find_session(rows: Rows, word: str, asking: str) -> Session:
+    """Returns a session by its id or the beginning of it; NotFound if the caller may see none."""
+    session = sessions.by_id(rows, resolve_id(word, sessions.find_ids_by_prefix(rows, word) if word else []))
     if session is None or not is_visible(rows, session.project_seq, asking=asking):
-        raise NotFound(f"there is no session {ident!r}", hint="`csmd session list` shows them with their ids")
+        raise NotFound(f"there is no session {word!r}", hint="`csmd session list` shows them with their ids")
     return session
 
 
 def brief_json(ctx: ToolContext, injection: Brief) -> Json:
-    """An injection as JSON, with exact tokens if the tokenizer's data is installed; empty while csmd is paused."""
+    """Returns an injection as JSON, with exact tokens if the tokenizer's data is installed; empty while csmd is
+    paused."""
     if ctx.paused():
         degraded = ["paused: no session is told anything"]
         return {"text": "", "tokens": 0, "items": [], "degraded": degraded, "paused": True}
     counted = ctx.embedder.count_tokens([injection.text]) if injection.text and ctx.embedder.ready else None
-    return as_json(
-        injection, "text tokens items degraded", tokens=counted[0] if counted and counted[0] >= 0 else injection.tokens
-    )
+    tokens = counted[0] if counted and counted[0] >= 0 else injection.tokens
+    return as_json(injection, "text tokens items degraded", tokens=tokens)

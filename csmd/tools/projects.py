@@ -32,26 +32,22 @@ class _DryRunDone(Exception):
 
 @TOOLS.add("csm_project_list")
 def _list_projects(ctx: ToolContext, rows: Rows, asking: str = "") -> Json:
-    """List projects, lenses and workspaces, and which lens holds here."""
+    """List projects, lenses and workspaces, and the lens that applies here."""
     workspace_rows, current_lens = workspaces.list_workspaces(rows), lens.find_lens(rows, asking)
     return {
         "projects": [_project_json(row) for row in workspaces.list_projects(rows)],
         "workspaces": [dict(zip(("name", "projects", "memories"), row, strict=True)) for row in workspace_rows],
         "lenses": [_lens_json(lens_row) for lens_row in workspaces.list_lenses(rows)],
         "lens": current_lens.name if current_lens else "",
-    }
+    }  # fmt: skip
 
 
 def _project_json(row: ProjectSummary) -> Json:
     fields = {key: value for key, value in asdict(row).items() if key not in ("seq", "last_at", "other_places")}
     return {
-        **fields,
-        "merged": list(row.merged),
-        "last": row.last_at,
-        "gone": files.is_missing(row.root),
-        "off": files.has_off_mark(row.root),
-        "aliases": [{"path": path, "why": why} for path, why in row.other_places],
-    }
+        **fields, "merged": list(row.merged), "last": row.last_at, "gone": files.is_missing(row.root),
+        "off": files.has_off_mark(row.root), "aliases": [{"path": path, "why": why} for path, why in row.other_places],
+    }  # fmt: skip
 
 
 @TOOLS.add("csm_project_alias", mutates=True)
@@ -66,18 +62,16 @@ def _set_alias(
     def write(writing: Rows) -> Json:
         if remove:
             if not projects.remove_alias(writing, identity.key):
-                raise BadInput(f"{identity.root} is no alias that you named", hint="`csmd project list` shows them")
+                raise BadInput(f"{identity.root} is not an alias that you added", hint="`csmd project list` shows them")
             return {"path": identity.root, "project": "", "removed": True}
         if not other:
-            raise BadInput("which project does it count to?", hint="csmd project alias PATH OTHER")
+            raise BadInput("the project is missing", hint="csmd project alias PATH OTHER")
         own_seq = projects.seq_of(writing, identity)
         target = find_project(writing, other)
         root = workspaces.root_of(writing, target)
         if own_seq is not None and own_seq != target:
-            raise BadInput(
-                f"{identity.root} is a project already, and an alias would leave behind what is in it",
-                hint=f"csmd project merge '{identity.root}' '{root}'",
-            )
+            what = f"{identity.root} is already a project, and an alias would not move its content"
+            raise BadInput(what, hint=f"csmd project merge '{identity.root}' '{root}'")
         if own_seq is None and not dry_run:
             projects.add_alias(writing, identity.key, target, path=identity.root, why="named", now=ctx.now())
         return {"path": identity.root, "project": root, "removed": False}
@@ -89,18 +83,17 @@ def _set_alias(
 def _merge_projects(
     ctx: ToolContext, rows: Rows, source: str, into: str, dry_run: bool = False, by_person: bool = False
 ) -> Json:  # fmt: skip
-    """Bring all of a project into another."""
+    """Merge a project into another."""
     _require_person(by_person, f"csmd project merge {source} {into}")
 
     def write(writing: Rows) -> MoveCounts:
         merged, target = find_project(writing, source), find_project(writing, into)
         if merged == target:
-            raise BadInput(f"{source} and {into} are one project already")
+            raise BadInput(f"{source} and {into} are already one project")
         if projects.everywhere_of(writing, merged) != projects.everywhere_of(writing, target):
-            raise BadInput(
-                f"a wall is between {source} and {into}: they are in different workspaces",
-                hint="take the wall away first: csmd project lens NAME PATH --wall --remove",
-            )
+            what = f"a wall is between {source} and {into}: they are in different workspaces"
+            hint = "remove the wall first: csmd project lens NAME PATH --wall --remove"
+            raise BadInput(what, hint=hint)
         return project_merges.merge_projects(writing, merged, target)
 
     return _move_rows(ctx, write, dry_run=dry_run)
@@ -110,7 +103,7 @@ def _merge_projects(
 def _split_project(
     ctx: ToolContext, rows: Rows, whole: str, place: str, dry_run: bool = False, by_person: bool = False
 ) -> Json:  # fmt: skip
-    """Take a directory out of a project."""
+    """Split a directory from a project."""
     _require_person(by_person, f"csmd project split {whole} {place}")
     path = _check_absolute(place)
     directory = project_identity.identify_directory(path).place
@@ -131,9 +124,8 @@ def _split_project(
         part_seq = workspaces.add_part(writing, key=key, root=directory, name=name, whole=whole_seq, now=ctx.now())
         moved = project_merges.split_projects(writing, whole_seq, part_seq)
         if not moved.turns:
-            raise BadInput(
-                f"nothing of {whole} was said below {directory}", hint="`csmd project list` shows what is where"
-            )
+            what = f"nothing of {whole} was said below {directory}"
+            raise BadInput(what, hint="`csmd project list` shows what is where")
         return moved
 
     return _move_rows(ctx, write, dry_run=dry_run)
@@ -163,17 +155,15 @@ def _set_lens(
     ctx: ToolContext, rows: Rows, name: str, places: str = "", topics: str = "", wall: bool = False,
     remove: bool = False, by_person: bool = False,
 ) -> Json:  # fmt: skip
-    """Put projects and topics under a lens, which ranks them first, with `wall` behind a wall; or take them out."""
+    """Add projects and topics to a lens, which ranks them first, with `wall` behind a wall; or remove them."""
     _require_person(by_person, f"csmd project lens {name} PATH...")
     _check_name(name)
-    paths, topic_names = (
-        _split_lines(places),
-        [topic_tagging.normalise_name(refuse_secrets(topic)) for topic in _split_lines(topics)],
-    )
+    paths = _split_lines(places)
+    topic_names = [topic_tagging.normalise_name(refuse_secrets(topic)) for topic in _split_lines(topics)]
     if "" in topic_names:
-        raise BadInput("there is no topic in that text", hint="name it in a word or three")
+        raise BadInput("the text contains no topic", hint="name it in one to three words")
     if not (paths or topic_names or (remove and not wall)):
-        raise BadInput("which projects, or which topics?", hint=f"csmd project lens {name} PATH... --topic TOPIC")
+        raise BadInput("no project or topic was given", hint=f"csmd project lens {name} PATH... --topic TOPIC")
 
     def write(writing: Rows) -> Json:
         change = _remove_from_lens if remove else _add_to_lens
@@ -185,8 +175,8 @@ def _set_lens(
 def _add_to_lens(rows: Rows, name: str, paths: list[str], topics: list[str], *, wall: bool, ctx: ToolContext) -> Json:
     seq = workspaces.ensure(rows, name, now=ctx.now())
     moved = _move_behind_wall(rows, seq, paths, now=ctx.now()) if wall else 0
-    for place in () if wall else paths:
-        project, _ = _find_unwalled(rows, place, seq, now=ctx.now())
+    for path in () if wall else paths:
+        project, _ = _find_unwalled(rows, path, seq, now=ctx.now())
         if not projects.everywhere_of(rows, project):
             workspaces.rank_first(rows, project, lens=seq)
     marks = tombstones.purged_marks(rows, ctx.store.hash_key)
@@ -195,7 +185,7 @@ def _add_to_lens(rows: Rows, name: str, paths: list[str], topics: list[str], *, 
         workspaces.add_topic(rows, seq, topic)
     view = workspaces.find_lens(rows, seq)
     if view is None or len(view.topics) > MAX_TOPICS:
-        raise BadInput(f"a lens has at most {MAX_TOPICS} topics", hint="name the few that tell it from others")
+        raise BadInput(f"a lens has at most {MAX_TOPICS} topics", hint="choose the few that distinguish it")
     return {**_lens_json(view), "moved": moved}
 
 
@@ -207,8 +197,8 @@ def _remove_from_lens(
     if view is None or view.is_empty:
         raise BadInput(f"there is no lens {name!r}", hint="`csmd project list` lists them")
     if wall:
-        for place in paths:
-            project = find_project(rows, place)
+        for path in paths:
+            project = find_project(rows, path)
             if projects.everywhere_of(rows, project) != seq:
                 root = workspaces.root_of(rows, project)
                 raise BadInput(f"{root} is not behind the wall of {name}", hint="`csmd project list` shows what is")
@@ -216,22 +206,23 @@ def _remove_from_lens(
         paths = []
     elif not (paths or topics):
         if view.walled:
-            raise BadInput(
-                f"{name} has a wall, which is not lowered at once",
-                hint=f"name its projects: csmd project lens {name} PATH... --wall --remove",
-            )
+            hint = f"name its projects: csmd project lens {name} PATH... --wall --remove"
+            raise BadInput(f"{name} has a wall, which is not removed as a whole", hint=hint)
         paths, topics = list(view.ranked), list(view.topics)
-    for place in paths:
-        project = find_project(rows, place)
+    for path in paths:
+        project = find_project(rows, path)
         root = workspaces.root_of(rows, project)
         if root not in view.ranked:
-            more = " --wall" if root in view.walled else ""
-            hint = f"csmd project lens {name} '{root}' --wall --remove" if more else "`csmd project list` shows what is"
-            raise BadInput(f"{root} is {'behind the wall of' if more else 'not under'} the lens {name}", hint=hint)
+            is_walled = root in view.walled
+            hint = "`csmd project list` shows what is"
+            if is_walled:
+                hint = f"csmd project lens {name} '{root}' --wall --remove"
+            relation = "behind the wall of" if is_walled else "not under"
+            raise BadInput(f"{root} is {relation} the lens {name}", hint=hint)
         workspaces.rank_first(rows, project, lens=0)
     for topic in topics:
         if not workspaces.remove_topic(rows, view.seq, topic):
-            raise BadInput(f"{topic!r} is no topic of the lens {name}", hint="`csmd project list` shows them")
+            raise BadInput(f"{topic!r} is not a topic of the lens {name}", hint="`csmd project list` shows them")
     remaining = workspaces.find_lens(rows, view.seq)
     return {**_lens_json(remaining or view), "moved": 0}
 
@@ -242,33 +233,29 @@ def _split_lines(lines: str) -> list[str]:
 
 def _check_name(name: str) -> None:
     if not name.strip() or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
-        raise BadInput(
-            f"{name[:MAX_NAME_CHARACTERS]!r} is not a name for a lens",
-            hint=f"choose one of at most {MAX_NAME_CHARACTERS} characters",
-        )
+        hint = f"choose one of at most {MAX_NAME_CHARACTERS} characters"
+        raise BadInput(f"{name[:MAX_NAME_CHARACTERS]!r} is not a name for a lens", hint=hint)
 
 
 def _move_behind_wall(rows: Rows, seq: int, paths: list[str], *, now: str) -> int:
     """Puts projects, and those below their directories, behind a wall; returns how many memories moved inside."""
     moved = 0
-    for place in paths:
-        project, root = _find_unwalled(rows, place, seq, now=now)
+    for path in paths:
+        project, root = _find_unwalled(rows, path, seq, now=now)
         moved += sum(
             workspaces.join(rows, seq, member) for member in (project, *workspaces.list_projects_below(rows, root))
         )
     return moved
 
 
-def _find_unwalled(rows: Rows, place: str, seq: int, *, now: str) -> tuple[int, str]:
-    """A project and its directory; BadInput if it is behind the wall of another lens."""
-    project = find_project(rows, place, create_at=now)
+def _find_unwalled(rows: Rows, path: str, seq: int, *, now: str) -> tuple[int, str]:
+    """Returns a project and its directory; BadInput if it is behind the wall of another lens."""
+    project = find_project(rows, path, create_at=now)
     wall, root = projects.everywhere_of(rows, project), workspaces.root_of(rows, project)
     if wall not in (0, seq):
         other = projects.name_of(rows, wall)
-        raise BadInput(
-            f"{root} is behind the wall of {other}",
-            hint=f"take it out first: csmd project lens {other} '{root}' --wall --remove",
-        )
+        hint = f"remove it first: csmd project lens {other} '{root}' --wall --remove"
+        raise BadInput(f"{root} is behind the wall of {other}", hint=hint)
     return project, root
 
 
@@ -281,15 +268,14 @@ def _lens_json(view: Lens) -> Json:
 
 def _require_person(by_person: bool, command: str) -> None:
     if not by_person:
-        raise CsmdError(
-            "what is seen where is changed by a person at a terminal only", hint=f"type `{command}` in a terminal"
-        )
+        hint = f"run `{command}` in a terminal"
+        raise CsmdError("only a person at a terminal can change what is seen where", hint=hint)
 
 
-def _check_absolute(place: str) -> str:
-    if not place.startswith("/"):
-        raise BadInput(f"{place!r} is not an absolute path", hint="begin it with /")
-    return place
+def _check_absolute(path: str) -> str:
+    if not path.startswith("/"):
+        raise BadInput(f"{path!r} is not an absolute path", hint="begin it with /")
+    return path
 
 
 def find_project(rows: Rows, word: str, *, create_at: str = "") -> int:
@@ -297,8 +283,8 @@ def find_project(rows: Rows, word: str, *, create_at: str = "") -> int:
     if word.startswith("/"):
         seq = project_identity.find_row(rows, word)
         if seq is None and create_at:
-            place = project_identity.add_marks_if_new(rows, project_identity.identify_directory(word))
-            seq = projects.ensure_with_directory(rows, place, now=create_at).seq
+            identity = project_identity.add_marks_if_new(rows, project_identity.identify_directory(word))
+            seq = projects.ensure_with_directory(rows, identity, now=create_at).seq
         if seq is None:
             raise BadInput(f"nothing was said in {word} yet", hint="`csmd project list` lists the projects")
         return seq
@@ -306,10 +292,8 @@ def find_project(rows: Rows, word: str, *, create_at: str = "") -> int:
     current = [row for row in matches if not workspaces.merged_into(rows, row[0])] or matches
     if len(current) != 1:
         roots = ", ".join(root for _, root in current)
-        raise BadInput(
-            f"{word!r} is {f'the name of several projects: {roots}' if roots else 'no project'}",
-            hint="`csmd project list` lists them with their ids",
-        )
+        what = f"the name of several projects: {roots}" if roots else "not a project"
+        raise BadInput(f"{word!r} is {what}", hint="`csmd project list` lists them with their ids")
     into = workspaces.merged_into(rows, current[0][0])
     if into:
         raise BadInput(f"{current[0][1]} was merged into {workspaces.root_of(rows, into)}", hint="name that one")

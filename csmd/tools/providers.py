@@ -32,21 +32,21 @@ def _add_provider(ctx: ToolContext, rows: Rows, name: str, place: str, model: st
     if key_from and not _VARIABLE.fullmatch(key_from):
         raise BadInput("a key is given by the name of its variable, not typed", hint="use --key-env NAME, or --keyring")
     if name != "assistant":
-        place = _check_place(place, has_key=bool(key_from))
+        place = _check_base_url(place, has_key=bool(key_from))
     provider = ProviderRow(name=name, place=place, model=model, key_from=key_from, added_at=ctx.now())
     ctx.store.write(lambda writing: provider_rows.add_provider(writing, provider))
     installed_models.update_endpoints(ctx.config.paths.models, name, place=place, key_from=key_from)
     return as_json(provider, "name place model key_from")
 
 
-def _check_place(place: str, *, has_key: bool) -> str:
-    """A base URL without its last slash; ConfigError if it is not a URL, or would take a key unencrypted."""
-    parts = urlsplit(place)
+def _check_base_url(url: str, *, has_key: bool) -> str:
+    """Returns a base URL without its last slash; ConfigError if it is not a URL, or would take a key unencrypted."""
+    parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or "@" in parts.netloc:
-        raise ConfigError(f"{place!r} is not a base URL", hint="write e.g. --url http://127.0.0.1:8080/v1")
+        raise ConfigError(f"{url!r} is not a base URL", hint="write e.g. --url http://127.0.0.1:8080/v1")
     if has_key and parts.scheme == "http" and not _LOOPBACK.fullmatch(parts.hostname):
         raise ConfigError(f"the key would be sent to {parts.hostname} unencrypted", hint="use an https:// URL")
-    return place.rstrip("/")
+    return url.rstrip("/")
 
 
 @TOOLS.add("csm_provider_list")
@@ -97,7 +97,7 @@ def _show_ledger(ctx: ToolContext, rows: Rows, days: int = 7, asking: str = "") 
     lines = [
         as_json(
             spent, "day purpose provider model calls failed estimated tokens_in tokens_out",
-            project=_project_name(rows, spent.project_seq, seen),
+            project=_name_project(rows, spent.project_seq, seen),
             price=spent.tokens_in / 1e6 * settings.curator_price_in + spent.tokens_out / 1e6 * settings.curator_price_out,
         )
         for spent in ledger.list_spending_by_day(rows, since=since)
@@ -109,6 +109,6 @@ def _show_ledger(ctx: ToolContext, rows: Rows, days: int = 7, asking: str = "") 
     }  # fmt: skip
 
 
-def _project_name(rows: Rows, project: int, seen: Collection[int] | None) -> str:
-    """The name of a project; "(walled)" if it is behind a wall."""
+def _name_project(rows: Rows, project: int, seen: Collection[int] | None) -> str:
+    """Returns the name of a project; "(walled)" if it is behind a wall."""
     return projects.name_of(rows, project) if seen is None or project in seen or not project else "(walled)"

@@ -46,50 +46,25 @@ def _list_tools(ctx: ToolContext, rows: Rows) -> Json:
             {"name": tool.name, "summary": tool.summary, "mutates": tool.mutates, "parameters": tool.schema()}
             for tool in TOOLS.values()
         ]
-    }
+    }  # fmt: skip
 
 
 def find_tool(name: str) -> Tool:
-    """The tool of this name; BadInput with similar names if there is none."""
+    """Returns the tool of this name; BadInput with similar names if there is none."""
     if name not in TOOLS:
-        near = difflib.get_close_matches(name[:60], TOOLS, n=2) or [tool for tool in TOOLS if name and name in tool][:3]
-        meant = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise BadInput(
-            f"unknown tool {name[:60]!r}{meant}", hint="`csmd tool list` shows them; after an upgrade `csmd restart`"
-        )
+        similar = difflib.get_close_matches(name[:60], TOOLS, n=2)
+        similar = similar or [tool for tool in TOOLS if name and name in tool][:3]
+        meant = f"; did you mean {' or '.join(similar)}?" if similar else ""
+        hint = "`csmd tool list` shows them; after an upgrade `csmd restart`"
+        raise BadInput(f"unknown tool {name[:60]!r}{meant}", hint=hint)
     return TOOLS[name]
 
 
-#: By name, in the order that `csmd tool list` shows them.
-TOOLS: dict[str, Tool] = {
-    tool.name: tool
-    for tool in (
-        *search.TOOLS,
-        *memories.TOOLS,
-        *memory_details.TOOLS,
-        *injections.TOOLS,
-        *beliefs.UPKEEP_TOOLS,
-        *tags_and_links.TOOLS,
-        *beliefs.HABIT_TOOLS,
-        *review.TOOLS,
-        *sessions.TOOLS,
-        *session_files.TOOLS,
-        *work_history.TOOLS,
-        *checkpoints.TOOLS,
-        *goals.TOOLS,
-        *dreams.TOOLS,
-        *projects.TOOLS,
-        *providers.TOOLS,
-        *team.TOOLS,
-        *instructions.TOOLS,
-        *maintenance.TOOLS,
-        *receipts.TOOLS,
-        *telemetry.TOOLS,
-        *live_sessions.TOOLS,
-        *compaction.TOOLS,
-        *status.TOOLS,
-        *feed.TOOLS,
-        *questions.TOOLS,
-        Tool("csm_tools", "List all tools", _list_tools),
-    )
-}
+#: The modules with tools, in the order that `csmd tool list` shows.
+MODULES = (
+    search, memories, memory_details, injections, beliefs, tags_and_links, review, sessions, session_files, work_history,
+    checkpoints, goals, dreams, projects, providers, team, instructions, maintenance, receipts, telemetry, live_sessions,
+    compaction, status, feed, questions,
+)  # fmt: skip
+TOOLS: dict[str, Tool] = {tool.name: tool for module in MODULES for tool in module.TOOLS}
+TOOLS["csm_tools"] = Tool("csm_tools", "List all tools", _list_tools)

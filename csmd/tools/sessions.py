@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -42,8 +43,8 @@ MAX_TITLE_CHARACTERS = 120
 @TOOLS.add("csm_session_list")
 def _list_sessions(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 20, offset: int = 0) -> Json:
     """List sessions, the latest first."""
-    listed = sessions.list_sessions(rows, projects=seen, limit=clamp_limit(limit, MAX_ROWS), offset=max(offset, 0))
-    return {"sessions": [_session_json(rows, session) for session in listed]}
+    page = sessions.list_sessions(rows, projects=seen, limit=clamp_limit(limit, MAX_ROWS), offset=max(offset, 0))
+    return {"sessions": [_session_json(rows, session) for session in page]}
 
 
 def _session_json(rows: Rows, session: Session) -> Json:
@@ -55,7 +56,7 @@ def _session_json(rows: Rows, session: Session) -> Json:
 
 
 def _find_first_goal(rows: Rows, session: Session) -> str:
-    """The first prompt that says what a session is about, shortened; "" if none does or all are pasted."""
+    """Returns the first prompt that says what a session is about, shortened; "" if none does or all are pasted."""
     prompts = session_contents.read_first_prompts(
         rows, session.seq, limit=FIRST_PROMPTS, characters=MAX_PROMPT_CHARACTERS
     )
@@ -63,7 +64,7 @@ def _find_first_goal(rows: Rows, session: Session) -> str:
 
 
 def transcript_state(path: str) -> str:
-    """`there`, `gone` (deleted by the assistant), or `none` (no transcript was ever read). Reads the disk."""
+    """Returns `there`, `gone` (deleted by the assistant), or `none` (no transcript was read). Reads the disk."""
     if not path:
         return "none"
     return "gone" if files.is_missing(str(file_of_transcript(path))) else "there"
@@ -71,46 +72,42 @@ def transcript_state(path: str) -> str:
 
 @TOOLS.add("csm_session_show")
 def _show_session(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
-    """Show what is known of a session."""
+    """Show the facts about a session."""
     if tombstones.purged_names(rows, "session", [id_], key=ctx.store.hash_key) and sessions.by_id(rows, id_) is None:
         hint = "`csmd forget --lift` with the same id lets it in again"
-        raise BadInput(f"session {id_} was purged: nothing of it is left", hint=hint)
+        raise BadInput(f"session {id_} was purged", hint=hint)
     session = find_session(rows, id_, asking)
     seen = visibility.find_visible_places(rows, asking=asking)  # the session may have been behind a wall for a while
     statements = session_contents.read_statements(rows, session.seq, projects=seen)
     memories_of_session = session_contents.list_session_memories(rows, session.id, projects=seen)
     versions = digests.of_session(rows, session.seq)
     return {
-        **_session_json(rows, session),
-        "purged": sessions.is_purged(rows, session.seq),
+        **_session_json(rows, session), "purged": sessions.is_purged(rows, session.seq),
         **as_json(session, "path cwd parent host"),
         "own": Path(session.path).is_relative_to(ctx.config.paths.sessions) if session.path else False,
-        **as_json(session, "model version"),
-        "kinds": session_contents.count_kinds(rows, session.seq, projects=seen),
+        **as_json(session, "model version"), "kinds": session_contents.count_kinds(rows, session.seq, projects=seen),
         "agents": [
             as_json(agent, "id turns started_at model")
             for agent in sessions.list_agents(rows, session.id, projects=seen)
         ],
-        "usage": _usage_json(rows, session),
-        "digest": versions[-1].text if versions else "",
+        "usage": _usage_json(rows, session), "digest": versions[-1].text if versions else "",
         "statements": [dict(zip(("text", "gate", "authority", "at"), row, strict=True)) for row in statements],
         "memories": [dict(zip(("id", "text", "role"), row, strict=True)) for row in memories_of_session],
         "injections": [
             dict(zip(("id", "event", "at", "tokens", "items"), row, strict=True))
             for row in session_contents.list_injections_into(rows, session.id)
         ],
-    }
+    }  # fmt: skip
 
 
 def _usage_json(rows: Rows, session: Session) -> Json:
-    """Tokens of a session by its transcript, each message once; sub-agents and csmd's share apart."""
+    """Returns a session's tokens by its transcript, each message once; sub-agents and csmd's share are separate."""
     times, tokens = token_usage.sum_tokens_injected(rows, session.id)
     return {
-        **asdict(token_usage.sum_usage(rows, session.seq)),
-        "context": session.context,
+        **asdict(token_usage.sum_usage(rows, session.seq)), "context": session.context,
         "agents": asdict(token_usage.sum_usage_of_agents(rows, session.id)),
         "csmd": {"injections": times, "tokens": tokens},
-    }
+    }  # fmt: skip
 
 
 @TOOLS.add("csm_session_transcript")
@@ -121,18 +118,15 @@ def _show_transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", l
         conversation = [_turn_json(turn) for turn in _read_conversation(rows, session, asking)]
     else:
         seen = visibility.find_visible_places(rows, asking=asking)
-        shown = session_contents.read_conversation(
-            rows, session.seq, projects=seen, limit=clamp_limit(limit, MAX_ROWS), offset=max(offset, 0)
-        )
-        by_turn = memories.memories_by_turn(rows, [turn.uuid for turn in shown])
+        limit, offset = clamp_limit(limit, MAX_ROWS), max(offset, 0)
+        page = session_contents.read_conversation(rows, session.seq, projects=seen, limit=limit, offset=offset)
+        by_turn = memories.memories_by_turn(rows, [turn.uuid for turn in page])
         conversation = []
-        for turn in shown:
-            stated = [
-                as_json(memory, "id text superseded_by")
-                for memory in by_turn.get(turn.uuid, ())
-                if _is_said_in(memory, turn.uuid) and (seen is None or memory.project_seq in seen)
-            ]
-            conversation.append({**_turn_json(turn), "memories": stated})
+        for turn in page:
+            stated = (memory for memory in by_turn.get(turn.uuid, ()) if _is_said_in(memory, turn.uuid))
+            visible = [memory for memory in stated if seen is None or memory.project_seq in seen]
+            memories_of_turn = [as_json(memory, "id text superseded_by") for memory in visible]
+            conversation.append({**_turn_json(turn), "memories": memories_of_turn})
     return {**_session_json(rows, session), "conversation": conversation}
 
 
@@ -150,21 +144,19 @@ def _show_last_turns(
     latest = [] if session else sessions.list_sessions(rows, projects=seen, limit=1)
     if not (session or latest):
         raise BadInput("there is no session here yet", hint="name one; `csmd session list --all-projects` shows them")
-    named = find_session(rows, session, asking) if session else latest[0]
+    target = find_session(rows, session, asking) if session else latest[0]
     visible = visibility.find_visible_places(rows, asking=asking)
-    counts = session_contents.count_kinds(rows, named.seq, projects=visible)
+    counts = session_contents.count_kinds(rows, target.seq, projects=visible)
     total, max_turns = sum(counts.get(kind, 0) for kind in ROLES[role]), clamp_limit(limit, MAX_ROWS)
-    turns = session_contents.read_conversation(
-        rows, named.seq, projects=visible, among=ROLES[role], limit=max_turns, offset=max(total - max_turns, 0)
-    )
-    return {**_session_json(rows, named), "of": total, "conversation": [_turn_json(turn) for turn in turns]}
+    read = partial(session_contents.read_conversation, rows, target.seq, projects=visible, among=ROLES[role])
+    turns = read(limit=max_turns, offset=max(total - max_turns, 0))
+    return {**_session_json(rows, target), "of": total, "conversation": [_turn_json(turn) for turn in turns]}
 
 
 def _is_said_in(memory: Memory, uuid: str) -> bool:
     """Whether a turn states or confirms a memory."""
-    return any(
-        source.role != "beside" and source.uuid in (uuid, uuid.partition("/")[0]) for source in memory.provenance
-    )
+    sources = (source for source in memory.provenance if source.role != "beside")
+    return any(source.uuid in (uuid, uuid.partition("/")[0]) for source in sources)
 
 
 @TOOLS.add("csm_context_rollover")
@@ -175,9 +167,8 @@ def _show_usage(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Jso
 
 
 def _read_conversation(rows: Rows, session: Session, asking: str) -> list[ExportedTurn]:
-    return session_contents.read_conversation(
-        rows, session.seq, projects=visibility.find_visible_places(rows, asking=asking)
-    )
+    seen = visibility.find_visible_places(rows, asking=asking)
+    return session_contents.read_conversation(rows, session.seq, projects=seen)
 
 
 @TOOLS.add("csm_turn_show")
@@ -192,9 +183,8 @@ def _show_turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json
     exact = [seq for seq, uuid in matches if uuid == id_] or [seq for seq, _ in matches]
     turn = search.turns_by_seq(rows, exact[:1]).get(exact[0]) if exact else None
     if turn is None or not visibility.is_visible(rows, turn.project_seq, asking=asking):
-        raise NotFound(
-            f"there is no memory and no turn {id_!r}", hint="`csmd memories` and `csmd search` show their ids"
-        )
+        hint = "`csmd memories` and `csmd search` show their ids"
+        raise NotFound(f"there is no memory and no turn {id_!r}", hint=hint)
     memories_of_turn = memories.by_seqs(rows, search.list_memories_of_turn(rows, turn.uuid)).values()
     left_out = sum(part.dropped for part in turns.find_cut(rows, [turn.seq]))
     return as_json(
@@ -210,10 +200,9 @@ def _export_session(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") ->
     """Write a session as a transcript that the assistant can resume."""
     session = find_session(rows, id_, asking)
     if session.parent:
-        raise CsmdError(
-            f"{session.id} is a sub-agent's session, which the assistant cannot resume",
-            hint=f"csmd session export {session.parent}; `csmd session transcript {session.id}` shows this one",
-        )
+        what = f"{session.id} is a sub-agent's session, which the assistant cannot resume"
+        hint = f"csmd session export {session.parent}; `csmd session transcript {session.id}` shows this one"
+        raise CsmdError(what, hint=hint)
     cwd = session.cwd or session.project
     transcript = adapters.EXPORT(
         _read_conversation(rows, session, asking), session_id=session.id, cwd=cwd, version=session.version,
@@ -222,11 +211,6 @@ def _export_session(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") ->
     if not any('"message"' in line for line in transcript.lines):
         raise CsmdError(f"{session.id} has no stored message to resume from")
     return {
-        "id": session.id,
-        "session_id": transcript.session_id,
-        "place": transcript.place,
-        "resume": transcript.command,
-        "left_out": transcript.left_out,
-        "transcript": transcript_state(session.path),
-        "lines": list(transcript.lines),
-    }
+        "id": session.id, "session_id": transcript.session_id, "place": transcript.place, "resume": transcript.command,
+        "left_out": transcript.left_out, "transcript": transcript_state(session.path), "lines": list(transcript.lines),
+    }  # fmt: skip

@@ -39,10 +39,9 @@ def _share(
             raise BadInput("this home has joined no team", hint="csmd team join postgresql://NAME@HOST/DATABASE")
         seq = find_project(writing, project)
         if readers == EVERYBODY and projects.everywhere_of(writing, seq):
-            raise BadInput(
-                f"{project} is behind the wall {projects.name_of(writing, projects.everywhere_of(writing, seq))}",
-                hint="name who may read it: --with NAME, or --private",
-            )
+            wall = projects.name_of(writing, projects.everywhere_of(writing, seq))
+            hint = "name its readers: --with NAME, or --private"
+            raise BadInput(f"{project} is behind the wall {wall}", hint=hint)
         shared_name = name or team.find_remote(writing, seq)
         if not shared_name:
             raise BadInput(f"{project} has no git remote to name it for the team", hint="choose a name: --as NAME")
@@ -51,11 +50,9 @@ def _share(
         if not dry_run:
             team.share_project(writing, seq, name=shared_name, readers=readers, now=ctx.now())
         return {
-            "project": workspaces.root_of(writing, seq),
-            "name": shared_name,
-            "readers": readers,
+            "project": workspaces.root_of(writing, seq), "name": shared_name, "readers": readers,
             "waiting": team.count_waiting(writing),
-        }
+        }  # fmt: skip
 
     shared = ctx.store.write(write)
     ctx.poke()

@@ -21,55 +21,52 @@ MAX_LOG_ROWS = 1000
 @TOOLS.add("csm_context_log")
 def _show_log(ctx: ToolContext, rows: Rows, days: int = 7, limit: int = 20) -> Json:
     """Show what was composed for sessions, and how often it was empty."""
-    since = _start_time(ctx, days)
+    since = _find_start(ctx, days)
     compositions = [*_unwritten_since(ctx.unwritten()[0], since), *telemetry_rows.read_since(rows, Composition, since)]
-    events = {
-        event: _composition_counts([composition for composition in compositions if composition.event == event])
-        for event in sorted({composition.event for composition in compositions})
-    }
     return {
         "since": since,
-        "events": events,
+        "events": {event: _count_compositions(group) for event, group in _group_by(compositions, "event").items()},
         "log": [composition._asdict() for composition in compositions[: clamp_limit(limit, MAX_LOG_ROWS)]],
-    }
+    }  # fmt: skip
 
 
-def _composition_counts(compositions: Sequence[Composition]) -> Json:
+def _count_compositions(compositions: Sequence[Composition]) -> Json:
     return {
-        "composed": len(compositions),
-        "silent": sum(1 for composition in compositions if not composition.chosen),
+        "composed": len(compositions), "silent": sum(1 for composition in compositions if not composition.chosen),
         "degraded": sum(1 for composition in compositions if composition.degraded),
         "cut": sum(1 for composition in compositions if composition.cut),
         "tokens": sum(composition.tokens for composition in compositions),
-        **_time_percentiles([composition.ms for composition in compositions]),
-    }
+        **_percentiles_ms([composition.ms for composition in compositions]),
+    }  # fmt: skip
 
 
 @TOOLS.add("csm_recall_report")
 def _report_lookups(ctx: ToolContext, rows: Rows, days: int = 7) -> Json:
     """Show how often searches found nothing."""
-    since = _start_time(ctx, days)
+    since = _find_start(ctx, days)
     lookups = [*_unwritten_since(ctx.unwritten()[1], since), *telemetry_rows.read_since(rows, Lookup, since)]
-    kinds = {
-        kind: _lookup_counts([lookup for lookup in lookups if lookup.kind == kind])
-        for kind in sorted({lookup.kind for lookup in lookups})
-    }
-    return {"since": since, "kinds": kinds}
+    return {
+        "since": since, "kinds": {kind: _count_lookups(group) for kind, group in _group_by(lookups, "kind").items()},
+    }  # fmt: skip
 
 
-def _lookup_counts(lookups: Sequence[Lookup]) -> Json:
+def _group_by(entries: Sequence[Any], field: str) -> dict[str, list[Any]]:
+    groups: dict[str, list[Any]] = {}
+    for entry in entries:
+        groups.setdefault(getattr(entry, field), []).append(entry)
+    return dict(sorted(groups.items()))
+
+
+def _count_lookups(lookups: Sequence[Lookup]) -> Json:
     different = len(Counter(lookup.query_hash for lookup in lookups))
     return {
-        "asked": len(lookups),
-        "empty": sum(1 for lookup in lookups if not lookup.results),
-        "different": different,
-        "asked_again": len(lookups) - different,
-        "results": sum(lookup.results for lookup in lookups),
-        **_time_percentiles([lookup.ms for lookup in lookups]),
-    }
+        "asked": len(lookups), "empty": sum(1 for lookup in lookups if not lookup.results), "different": different,
+        "asked_again": len(lookups) - different, "results": sum(lookup.results for lookup in lookups),
+        **_percentiles_ms([lookup.ms for lookup in lookups]),
+    }  # fmt: skip
 
 
-def _time_percentiles(times_ms: Sequence[int]) -> dict[str, int]:
+def _percentiles_ms(times_ms: Sequence[int]) -> dict[str, int]:
     ordered = sorted(times_ms)
     return {"median_ms": ordered[len(ordered) // 2], "p95_ms": ordered[len(ordered) * 19 // 20]}
 
@@ -78,5 +75,5 @@ def _unwritten_since(waiting: Sequence[Any], since: str) -> list[Any]:
     return [entry for entry in waiting if entry.at >= since]
 
 
-def _start_time(ctx: ToolContext, days: int) -> str:
+def _find_start(ctx: ToolContext, days: int) -> str:
     return ctx.before(clamp_limit(days, MAX_DAYS) * 86_400)

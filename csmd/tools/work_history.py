@@ -51,15 +51,16 @@ def _report_day(
             for project_day in day_report.sort_projects(projects)
         ],
         "text": day_report.render_day(day, projects, with_ids=ids),
-    }
+    }  # fmt: skip
 
 
-def _links_json(rows: Rows, session_seq: int, ident: str, seen: list[int] | None) -> list[Json]:
-    """The sessions that a session builds on, and those that build on it, limited to projects the caller may see."""
+def _links_json(rows: Rows, session_seq: int, session_id: str, seen: list[int] | None) -> list[Json]:
+    """Returns the sessions that a session builds on, and those that build on it, limited to projects the caller may
+    see."""
     return [
         {
-            "direction": "builds_on" if link.to_id == ident else "leads_to",
-            "session": link.from_id if link.to_id == ident else link.to_id,
+            "direction": "builds_on" if link.to_id == session_id else "leads_to",
+            "session": link.from_id if link.to_id == session_id else link.to_id,
             "kind": link.kind, "rule": link.rule, "reason": session_links.describe_link(link.rule, link.about),
             "weight": link.weight, "at": link.at, "evidence": list(link.evidence),
         }
@@ -96,8 +97,7 @@ def _view_self_model(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     endings = [StoredEnding(*row) for row in work_outcome_rows.read_outcomes(rows, projects=seen)]
     capability = "name confidence well decided sessions since last_at evidence"
     return {
-        "note": PREVIEW_NOTE,
-        "sessions": len({ending.session_id for ending in endings}),
+        "note": PREVIEW_NOTE, "sessions": len({ending.session_id for ending in endings}),
         "capabilities": [as_json(ending, capability) for ending in work_outcomes.sum_up_capabilities(endings)],
         "drift": [
             as_json(
@@ -110,17 +110,15 @@ def _view_self_model(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
             span._asdict() | {"type": "self_continuity"} for span in sessions.list_version_spans(rows, projects=seen)
         ],
         "links": session_link_rows.count_links(rows, projects=seen),
-    }
+    }  # fmt: skip
 
 
 def _living_state_json(ctx: ToolContext, lines: list[Line]) -> Json:
     preview = advisory.render_advisory(advisory.make_blocks(lines), max_tokens=advisory.MAX_TOKENS)
     return {
-        "note": advisory.LABEL,
-        "enabled": ctx.config.settings.stages_advisory,
-        "max_tokens": advisory.MAX_TOKENS,
+        "note": advisory.LABEL, "enabled": ctx.config.settings.stages_advisory, "max_tokens": advisory.MAX_TOKENS,
         **brief_json(ctx, preview),
-    }
+    }  # fmt: skip
 
 
 @TOOLS.add("csm_living_state_preview")
@@ -142,14 +140,14 @@ def _explain_living_state(ctx: ToolContext, rows: Rows, project: str, asking: st
 
 @TOOLS.add("csm_error_list")
 def _list_errors(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, limit: int = 20) -> Json:
-    """List errors, how often each occurred, and what fixed it."""
+    """List errors, how often each occurred, and its fix."""
     if not id_:
         return {
             "errors": [
                 _error_json(rows, error)
                 for error in failures.list_errors(rows, seen, limit=clamp_limit(limit, MAX_ROWS))
             ]
-        }
+        }  # fmt: skip
     error = failures.find_error_by_id(rows, id_, seen)
     if error is None:
         raise BadInput(f"there is no error {id_!r}", hint="`csmd errors` lists them with their ids")

@@ -24,12 +24,9 @@ HEADERS = {
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; "
         "base-uri 'self'; frame-ancestors 'none'"
     ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
+    "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store",
+}  # fmt: skip
 NEW_LINK_HINT = "Run `csmd web` in a terminal for a new link.\n"
 
 
@@ -69,7 +66,7 @@ class Access:
         return guarded
 
     def _answer(self, request: Request) -> Response | None:
-        """The answer to a request that is refused or brings the token; None if it may reach the pages."""
+        """Returns the answer to a request that is refused or brings the token; None if it may reach the pages."""
         if refusal := self._find_refusal(request):
             return refusal
         if request.scope["path"] == ENTRY_PATH:

@@ -23,7 +23,7 @@ REVIEW_VERBS = ("keep", "edit", "drop", "supersede")
 
 
 def build_address(path: str, **query: str) -> str:
-    """A path below the viewer's base with a query; empty values are left out."""
+    """Returns a path below the viewer's base with a query; empty values are left out."""
     filled = {name: value for name, value in query.items() if value}
     return f"{quote(path)}{'?' + urlencode(filled) if filled else ''}"
 
@@ -34,16 +34,15 @@ def ask_about_memory(visit: Visit) -> Page:
     memory = visit.ask("csm_memory_show", id=visit.id, start=False)
     new = visit.query.get("new", "") if change == "supersede" else ""
     other = visit.ask("csm_memory_show", id=new, start=False) if new else None
-    near = _find_replacements(visit, memory) if change == "supersede" and not new else []
-    return Page("change.html", {"memory": memory, "change": change, "other": other, "near": near})
+    similar = _find_replacements(visit, memory) if change == "supersede" and not new else []
+    return Page("change.html", {"memory": memory, "change": change, "other": other, "near": similar})
 
 
 def _find_replacements(visit: Visit, memory: Mapping[str, Any]) -> list[Json]:
-    """Memories that may replace one: found by the person's words, else by the memory's."""
+    """Returns memories that may replace one: found by the person's words, else by the memory's."""
     words = visit.query.get("q", "").strip() or memory["text"]
-    hits = visit.ask(
-        "csm_memory_search", query=words[:MAX_QUERY_CHARACTERS], kind="memory", limit=MAX_REPLACEMENTS + 1
-    )["hits"]
+    params = {"query": words[:MAX_QUERY_CHARACTERS], "kind": "memory", "limit": MAX_REPLACEMENTS + 1}
+    hits = visit.ask("csm_memory_search", **params)["hits"]
     return [hit for hit in hits if hit["id"] != memory["id"] and not hit["superseded_by"]][:MAX_REPLACEMENTS]
 
 
@@ -54,17 +53,17 @@ def change_memory(visit: Visit) -> str:
         visit.ask("csm_memory_delete", **person)
         return build_address("memories", did="forget")
     if change in ("pin", "unpin"):
-        done = visit.ask("csm_memory_pin", **person, undo=change == "unpin")
+        answer = visit.ask("csm_memory_pin", **person, undo=change == "unpin")
     elif change == "edit":
         version, text = visit.form.get("version", ""), visit.form.get("text", "")
-        done = visit.ask("csm_memory_edit", **person, text=text, version=int(version) if version.isdecimal() else 0)
+        answer = visit.ask("csm_memory_edit", **person, text=text, version=int(version) if version.isdecimal() else 0)
     else:
         new = visit.form.get("new", "")
-        done = visit.ask("csm_memory_supersede", old=visit.id, new=new, undo=change == "restore", by_person=True)
-        return build_address(f"memory/{done['id']}", did=change)
-    if not done["changed"]:
-        return build_address(f"memory/{done['id']}", did="same")
-    return build_address(f"memory/{done['made'] or done['id']}", did=change, undo=done["answer"])
+        answer = visit.ask("csm_memory_supersede", old=visit.id, new=new, undo=change == "restore", by_person=True)
+        return build_address(f"memory/{answer['id']}", did=change)
+    if not answer["changed"]:
+        return build_address(f"memory/{answer['id']}", did="same")
+    return build_address(f"memory/{answer['made'] or answer['id']}", did=change, undo=answer["answer"])
 
 
 def answer_review(visit: Visit) -> str:
@@ -72,27 +71,27 @@ def answer_review(visit: Visit) -> str:
     form = visit.form
     verb, version = _check_word(form.get("do", ""), REVIEW_VERBS), form.get("version", "")
     other = form.get("other", "").strip() or form.get("near", "")
-    done = visit.ask(
+    answer = visit.ask(
         "csm_review_answer", id=visit.id, verb=verb, text=form.get("text", "") if verb == "edit" else "",
         other=other if verb == "supersede" else "", version=int(version) if version.isdecimal() else 0, by_person=True,
     )  # fmt: skip
     place = {"project": form.get("project", ""), "at": form.get("at", "")}
-    return build_address("review", did=verb, undo=done["answer"], **place)
+    return build_address("review", did=verb, undo=answer["answer"], **place)
 
 
 def answer_import(visit: Visit) -> str:
     """Keeps or drops all that waits of an import; returns the address of the rest."""
     verb = _check_word(visit.form.get("do", ""), ("keep", "drop"))
-    done = visit.ask("csm_review_import", id=visit.id, verb=verb, by_person=True)
-    return build_address("review", did=verb, undo=done["answer"], project=visit.form.get("project", ""))
+    answer = visit.ask("csm_review_import", id=visit.id, verb=verb, by_person=True)
+    return build_address("review", did=verb, undo=answer["answer"], project=visit.form.get("project", ""))
 
 
 def undo_answer(visit: Visit) -> str:
     """Undoes an answer, an edit or a pin."""
-    undone = visit.ask("csm_review_undo", id=visit.form.get("answer", ""), by_person=True)
+    answer = visit.ask("csm_review_undo", id=visit.form.get("answer", ""), by_person=True)
     if visit.form.get("back") == "review":
         return build_address("review", did="undo", project=visit.form.get("project", ""), at=visit.form.get("at", ""))
-    return build_address(f"memory/{undone['id']}" if undone["id"].startswith("m") else "review", did="undo")
+    return build_address(f"memory/{answer['id']}" if answer["id"].startswith("m") else "review", did="undo")
 
 
 def ask_about_dream(visit: Visit) -> Page:
@@ -119,9 +118,6 @@ QUESTION_PAGES: Mapping[str, Callable[[Visit], Page]] = {
 }
 #: Path -> the function for its form.
 FORMS: Mapping[str, Callable[[Visit], str]] = {
-    "/memory/{id}/change": change_memory,
-    "/review/{id}": answer_review,
-    "/review/import/{id}": answer_import,
-    "/undo": undo_answer,
-    "/dream/{id}/undo": undo_dream,
-}
+    "/memory/{id}/change": change_memory, "/review/{id}": answer_review, "/review/import/{id}": answer_import,
+    "/undo": undo_answer, "/dream/{id}/undo": undo_dream,
+}  # fmt: skip

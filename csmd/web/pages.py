@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from html import escape
@@ -11,6 +11,7 @@ from typing import Any, TypeVar, get_args
 from csmd.cli import dreams, injections, show
 from csmd.cli.render import describe_dream, describe_recording, many
 from csmd.errors import BadInput
+from csmd.json_fields import iter_strings
 from csmd.text.ages import when
 from csmd.text.display import cut
 from csmd.vocabulary import Gate
@@ -63,7 +64,7 @@ class Visit:
     id: str = ""
 
     def read_number(self, name: str) -> int:
-        """A number from the address, 0 where it has none."""
+        """Returns a number from the address, 0 where it has none."""
         value = self.query.get(name, "")
         return int(value) if value.isdecimal() and len(value) < 10 else 0
 
@@ -77,7 +78,7 @@ class Page:
 
 
 def show_overview(visit: Visit) -> Page:
-    """The overview: whether csmd works, what is known, and what happened last."""
+    """Returns the overview: whether csmd works, what is known, and what happened last."""
     state = visit.ask("csm_runtime_status")
     return Page("overview.html", {
         "state": state, "health": describe_health(state), "dream": summarize_dreaming(state["dream"]) if state.get("dream") else "",
@@ -88,7 +89,7 @@ def show_overview(visit: Visit) -> Page:
 
 
 def describe_health(state: Mapping[str, Any]) -> tuple[str, str]:
-    """(good, warning or bad; a sentence on whether csmd works) from the daemon's state."""
+    """Returns (good, warning or bad; a sentence on whether csmd works) from the daemon's state."""
     counts = state["counts"]
     amounts = f"{many(counts['memories'], 'memory')} from {many(counts['sessions'], 'session')}"
     if state["alarms"]:
@@ -103,7 +104,7 @@ def describe_health(state: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def describe_source(memory: Mapping[str, Any]) -> str:
-    """Who said a memory."""
+    """Describes the speaker of a memory."""
     if memory["origin"] in ("inferred", "model_saved"):
         by = "imported from another program" if memory["authority"] == "external" else "saved by the assistant"
         return "inferred from sessions" if memory["origin"] == "inferred" else by
@@ -120,28 +121,27 @@ def summarize_dreaming(state: Mapping[str, Any]) -> str:
 
 
 def show_day(visit: Visit) -> Page:
-    """What changed, was decided and is left open on a day, over all projects; today's by default."""
+    """Returns the changes, decisions and open matters of a day, over all projects; today's by default."""
     report = visit.ask("csm_today", date=visit.query.get("date", ""), walls=True, by_person=True)
     day = date.fromisoformat(report["date"])
     before, after = ((day + timedelta(days=step)).isoformat() for step in (-1, 1))
-    return Page(
-        "day.html", {"day": f"{day:%A}, {day}", "projects": report["projects"], "before": before, "after": after}
-    )
+    values = {"projects": report["projects"], "before": before, "after": after}
+    return Page("day.html", {"day": f"{day:%A}, {day}", **values})
 
 
 def list_sessions(visit: Visit) -> Page:
-    """The timeline of sessions over the projects."""
+    """Returns the timeline of sessions over the projects."""
     offset, where = visit.read_number("offset"), _project_filter(visit)
-    listed = visit.ask("csm_session_list", **where, limit=PAGE_ROWS + 1, offset=offset)["sessions"]
-    rows = fit_page(listed[:PAGE_ROWS])
+    page = visit.ask("csm_session_list", **where, limit=PAGE_ROWS + 1, offset=offset)["sessions"]
+    rows = fit_page(page[:PAGE_ROWS])
     return Page("sessions.html", {
-        "rows": rows, "days": _group_by_day(rows, "last_at"), "projects": _list_projects(visit), "more": len(listed) > len(rows),
+        "rows": rows, "days": _group_by_day(rows, "last_at"), "projects": _list_projects(visit), "more": len(page) > len(rows),
         "offset": offset,
     })  # fmt: skip
 
 
 def show_session(visit: Visit) -> Page:
-    """A session as a conversation, with what became memories marked in it."""
+    """Returns a session as a conversation, with what became memories marked in it."""
     offset = visit.read_number("offset")
     about = visit.ask("csm_session_transcript", id=visit.id, limit=PAGE_TURNS + 1, offset=offset)
     turns = [
@@ -153,61 +153,57 @@ def show_session(visit: Visit) -> Page:
             "size": len(turn["text"]),
         }
         for turn in about.pop("conversation")
-    ]
+    ]  # fmt: skip
     rows = fit_page(turns[:PAGE_TURNS])
     return Page("session.html", {"session": about, "rows": rows, "more": len(turns) > len(rows), "offset": offset})
 
 
 def show_turn(visit: Visit) -> Page:
-    """One turn in full, in parts where it is very long."""
+    """Returns one turn in full, in parts where it is very long."""
     turn, start = visit.ask("csm_turn_show", id=visit.id), visit.read_number("offset")
     part, size = turn["text"][start : start + PART_CHARACTERS], len(turn["text"])
     return Page("turn.html", {"turn": {**turn, "text": part}, "offset": start, "part": len(part), "size": size})
 
 
 def list_memories(visit: Visit) -> Page:
-    """The memories by project, kind and time, with what replaced what."""
-    offset, gate, state, since = (
-        visit.read_number("offset"),
-        *(visit.query.get(name, "") for name in ("kind", "state", "since")),
-    )
+    """Returns the memories by project, kind and time, with what replaced what."""
+    offset = visit.read_number("offset")
+    gate, state, since = (visit.query.get(name, "") for name in ("kind", "state", "since"))
     if gate and gate not in GATE_LABELS:
         raise BadInput(f"there is no kind of memories {gate!r}", hint="choose one from the list")
     limits = {"gate": gate, "state": state, "since": since}
-    listed = visit.ask("csm_memory_list", **_project_filter(visit), **limits, limit=PAGE_ROWS, offset=offset)
-    rows = fit_page(_shorten(listed["memories"]))
+    page = visit.ask("csm_memory_list", **_project_filter(visit), **limits, limit=PAGE_ROWS, offset=offset)
+    rows = fit_page(_shorten(page["memories"]))
     return Page("memories.html", {
         "rows": rows, "days": _group_by_day(rows, "confirmed_at"), "projects": _list_projects(visit), "kinds": GATE_LABELS,
-        "total": listed["total"], "offset": offset, "more": offset + len(rows) < listed["total"],
+        "total": page["total"], "offset": offset, "more": offset + len(rows) < page["total"],
     })  # fmt: skip
 
 
 def show_memory(visit: Visit) -> Page:
-    """One memory: where it was said, how sure it is, what it replaced, who was shown it."""
+    """Returns one memory: where it was said, how sure it is, what it replaced, who was shown it."""
     memory = visit.ask("csm_memory_show", id=visit.id, start=bool(visit.read_number("start")))
     hidden = {name: max(len(memory[name]) - MAX_SOURCES, 0) for name in ("sources", "links", "changes")}
     shown = {**memory, **{name: memory[name][:MAX_SOURCES] for name in hidden}}
     return Page("memory.html", {
         "memory": shown, "hidden": hidden, "fades": show.describe_fading(memory) if memory["start"] else "",
-        "relation_of": show.relation_words,
+        "relation_of": show.describe_relation,
     })  # fmt: skip
 
 
 def show_fading(visit: Visit) -> Page:
-    """How long a memory is shown, for the script: this compares it with all other memories."""
-    return Page(
-        "fading.html",
-        {"fades": show.describe_fading(visit.ask("csm_memory_show", id=visit.id, only_fading=True))},
-    )
+    """Returns how long a memory is shown, for the script: this compares it with all other memories."""
+    memory = visit.ask("csm_memory_show", id=visit.id, only_fading=True)
+    return Page("fading.html", {"fades": show.describe_fading(memory)})
 
 
 def show_search(visit: Visit) -> Page:
-    """What a search finds."""
+    """Returns the hits of a search."""
     return Page("search.html", _find_hits(visit))
 
 
 def show_search_hits(visit: Visit) -> Page:
-    """The hits alone, for the script that searches as one types."""
+    """Returns the hits alone, for the script that searches as one types."""
     return Page("hits.html", _find_hits(visit))
 
 
@@ -220,29 +216,23 @@ def _find_hits(visit: Visit) -> Json:
     answer = visit.ask("csm_memory_search", query=query, **_project_filter(visit), kind=kind, limit=limit)
     hits = fit_page([{**hit, "text": cut(hit["text"], MAX_LINE_CHARACTERS)} for hit in answer["hits"]])
     is_full = len(answer["hits"]) == limit < MAX_HITS
-    return {
-        "q": query,
-        "hits": hits,
-        "found": answer,
-        "most": limit,
-        "more": is_full,
-        "projects": _list_projects(visit),
-    }
+    result = {"q": query, "hits": hits, "found": answer, "most": limit, "more": is_full}
+    return {**result, "projects": _list_projects(visit)}
 
 
 def list_receipts(visit: Visit) -> Page:
-    """What sessions were shown when, why, and whether it was used."""
+    """Returns the notes that sessions were shown, with time, reason and use."""
     offset, session = visit.read_number("offset"), visit.query.get("session", "")
-    listed = visit.ask(
-        "csm_receipts", **_project_filter(visit), session=session, limit=PAGE_ROWS // 2 + 1, offset=offset, details=True
-    )
-    shortened = [
-        {**row, "items": [{**item, "text": cut(item["text"], MAX_LINE_CHARACTERS)} for item in row["items"]]}
-        for row in listed["receipts"]
-    ]
+    limits = {"limit": PAGE_ROWS // 2 + 1, "offset": offset}
+    page = visit.ask("csm_receipts", **_project_filter(visit), session=session, details=True, **limits)
+
+    def shorten_items(row: Json) -> Json:
+        return {**row, "items": _shorten(row["items"])}
+
+    shortened = list(map(shorten_items, page["receipts"]))
     rows = fit_page(shortened[: PAGE_ROWS // 2])
     return Page("told.html", {
-        "rows": rows, "days": _group_by_day(rows, "at"), "week": listed["week"], "projects": _list_projects(visit),
+        "rows": rows, "days": _group_by_day(rows, "at"), "week": page["week"], "projects": _list_projects(visit),
         "offset": offset,
         "more": len(shortened) > len(rows), "events": injections.EVENT_LABELS, "reason": injections.describe_reason,
         "use": injections.describe_use, "hint": injections.describe_state, "states": injections.STATES,
@@ -250,17 +240,17 @@ def list_receipts(visit: Visit) -> Page:
 
 
 def list_dreams(visit: Visit) -> Page:
-    """The dreams, and whether one is due."""
+    """Returns the dreams, and whether one is due."""
     offset = visit.read_number("offset")
-    listed = visit.ask("csm_dream_history", limit=PAGE_ROWS + 1, offset=offset)["dreams"]
+    page = visit.ask("csm_dream_history", limit=PAGE_ROWS + 1, offset=offset)["dreams"]
     return Page("dreams.html", {
-        "rows": listed[:PAGE_ROWS], "state": summarize_dreaming(visit.ask("csm_dream_status")), "offset": offset,
-        "more": len(listed) > PAGE_ROWS, "summary": dreams.summarize_dream,
+        "rows": page[:PAGE_ROWS], "state": summarize_dreaming(visit.ask("csm_dream_status")), "offset": offset,
+        "more": len(page) > PAGE_ROWS, "summary": dreams.summarize_dream,
     })  # fmt: skip
 
 
 def show_dream(visit: Visit) -> Page:
-    """What a dream changed, before and after."""
+    """Returns the changes of a dream, before and after."""
     offset = visit.read_number("offset")
     diff = visit.ask("csm_dream_diff", id=visit.id, by_person=True, limit=PAGE_ROWS + 1, offset=offset)
     changes = [
@@ -271,7 +261,7 @@ def show_dream(visit: Visit) -> Page:
             ],
         }
         for change in diff["did"]
-    ]
+    ]  # fmt: skip
     rows = fit_page(changes[:PAGE_ROWS])
     return Page("dream.html", {
         "dream": diff["dream"], "rows": rows, "offset": offset, "more": len(changes) > len(rows),
@@ -280,7 +270,7 @@ def show_dream(visit: Visit) -> Page:
 
 
 def list_review(visit: Visit) -> Page:
-    """What waits for an answer, each with a key for it."""
+    """Returns the items of the review, each with the keys that answer it."""
     waiting = visit.ask("csm_review_list", **_project_filter(visit), limit=PAGE_ROWS // 2)
     for item in waiting["items"]:
         shown = {item["text"], *(memory["text"] for memory in item["memories"])}
@@ -296,7 +286,7 @@ def _project_filter(visit: Visit) -> dict[str, str]:
 
 
 def _list_projects(visit: Visit) -> list[Json]:
-    """The projects that a list can be limited to, those with memories first, for the choice above it."""
+    """Returns the projects that a list can be limited to, those with memories first, for the choice above it."""
     rows = [row for row in visit.ask("csm_project_list")["projects"] if row["root"]]
     return sorted(rows, key=lambda row: (not row["memories"], row["name"], row["root"]))[: 4 * PAGE_ROWS]
 
@@ -306,7 +296,7 @@ def _shorten(rows: Sequence[Json]) -> list[Json]:
 
 
 def _group_by_day(rows: Sequence[Json], name: str) -> list[tuple[str, list[Json]]]:
-    """The rows by the local day of one of their times, in their order."""
+    """Returns the rows by the local day of one of their times, in their order."""
     days: dict[str, list[Json]] = {}
     for row in rows:
         days.setdefault(when(row[name])[:10], []).append(row)
@@ -314,48 +304,25 @@ def _group_by_day(rows: Sequence[Json], name: str) -> list[tuple[str, list[Json]
 
 
 def fit_page(rows: Sequence[T]) -> list[T]:
-    """The first rows that fit into the room of one page, at least one."""
+    """Returns the first rows that fit into the room of one page, at least one."""
     bytes_left = MAX_PAGE_BYTES
     shown: list[T] = []
     for row in rows:
-        bytes_left -= ROW_MARKUP_BYTES + sum(
-            len(escape(text).encode("utf-8", "replace")) for text in _iterate_texts(row)
-        )
+        sizes = (len(escape(text).encode("utf-8", "replace")) for text in iter_strings(row))
+        bytes_left -= ROW_MARKUP_BYTES + sum(sizes)
         if bytes_left < 0 and shown:
             break
         shown.append(row)
     return shown
 
 
-def _iterate_texts(value: object) -> Iterator[str]:
-    """Every text in a value of JSON."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for part in value.values():
-            yield from _iterate_texts(part)
-    elif isinstance(value, list | tuple):
-        for part in value:
-            yield from _iterate_texts(part)
-
-
 #: Path -> the page there, in the order of the navigation.
 PAGES: Mapping[str, Callable[[Visit], Page]] = {
-    "/": show_overview,
-    "/today": show_day,
-    "/sessions": list_sessions,
-    "/session/{id:path}": show_session,
-    "/turn/{id:path}": show_turn,
-    "/memories": list_memories,
-    "/memory/{id}": show_memory,
-    "/memory/{id}/fading": show_fading,
-    "/search": show_search,
-    "/search/hits": show_search_hits,
-    "/told": list_receipts,
-    "/dreams": list_dreams,
-    "/dream/{id}": show_dream,
-    "/review": list_review,
-}
+    "/": show_overview, "/today": show_day, "/sessions": list_sessions, "/session/{id:path}": show_session,
+    "/turn/{id:path}": show_turn, "/memories": list_memories, "/memory/{id}": show_memory,
+    "/memory/{id}/fading": show_fading, "/search": show_search, "/search/hits": show_search_hits,
+    "/told": list_receipts, "/dreams": list_dreams, "/dream/{id}": show_dream, "/review": list_review,
+}  # fmt: skip
 #: Path of a page -> its name in the navigation.
 NAVIGATION: Mapping[str, str] = {
     "/": "Overview", "/today": "Today", "/sessions": "Sessions", "/memories": "Memories", "/search": "Search",

@@ -81,7 +81,7 @@ def _listen(port: int) -> socket.socket:
 
 
 def build_application(paths: Paths, access: Access) -> Starlette:
-    """Every page, below the base path."""
+    """Returns every page, below the base path."""
     templates = _build_templates(access)
 
     def ask(tool: str, **params: Any) -> Any:
@@ -94,17 +94,13 @@ def build_application(paths: Paths, access: Access) -> Starlette:
         path = request.scope["path"].removeprefix(f"{access.base}/") or "./"
         query = dict(request.query_params)
         visit = Visit(ask=ask, work=work, query=query, form=form, id=request.path_params.get("id", ""))
-        page_values = {
-            "here": path,
-            "query": defaultdict(str, query),
-            "done": changes.DONE_SENTENCES.get(query.get("did", ""), ""),
-        }
+        sentence = changes.DONE_SENTENCES.get(query.get("did", ""), "")
+        page_values = {"here": path, "query": defaultdict(str, query), "done": sentence}
         status = 200
         try:
             if request.method == "POST" and form.get("token") != access.form_token:
-                raise CsmdError(
-                    "this form is of a page from before", hint="close this page and open the link of `csmd web`"
-                )
+                hint = "close this page and open the link of `csmd web`"
+                raise CsmdError("this form is of an earlier page", hint=hint)
             result = make(visit)
             if isinstance(result, str):
                 return RedirectResponse(f"{access.base}/{result}", status_code=303)
@@ -112,9 +108,8 @@ def build_application(paths: Paths, access: Access) -> Starlette:
             is_down = isinstance(error, DaemonUnreachable | DaemonBusy)
             status = 503 if is_down else 400
             result = Page("problem.html", {"what": error.what, "hint": error.hint, "is_down": is_down})
-        return HTMLResponse(
-            templates.get_template(result.template).render(**page_values, **result.values), status_code=status
-        )
+        html = templates.get_template(result.template).render(**page_values, **result.values)
+        return HTMLResponse(html, status_code=status)
 
     async def endpoint(make: Answer, request: Request) -> Response:
         form: Mapping[str, str] = {}
@@ -145,7 +140,7 @@ def build_application(paths: Paths, access: Access) -> Starlette:
 
 
 def _build_templates(access: Access) -> Environment:
-    """The templates, which escape every value, with csmd's words for times and amounts."""
+    """Returns the templates, which escape every value, with csmd's words for times and amounts."""
     templates = Environment(
         loader=PackageLoader("csmd.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,

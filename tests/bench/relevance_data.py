@@ -27,9 +27,8 @@ from typing import Any
 from csmd.config import Settings
 from csmd.embedding import worker
 from csmd.recall import hybrid_search, prompt, threads, visibility
-from csmd.recall.hybrid_search import Embed
+from csmd.recall.hybrid_search import Embed, ScoredStatement
 from csmd.recall.prompt import Line
-from csmd.recall.scored_statement import ScoredStatement
 from csmd.recall.statement_filter import StatementFilter
 from csmd.store import passages, sqlite
 from csmd.store.sqlite import Rows

@@ -21,8 +21,9 @@ from csmd.capture.transcript_source import HEAD_BYTES, find_start, hash_head, is
 from csmd.capture.turn_filter import fill_times, find_spans
 from csmd.conversation import Turn
 from csmd.errors import BadInput
-from csmd.exclusions import Excludes, Pauses
-from csmd.hosts.json_fields import EPOCH
+from csmd.exclusions import Excludes
+from csmd.json_fields import EPOCH
+from csmd.pauses import Pauses
 from csmd.store import activity, files
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
@@ -299,7 +300,7 @@ def marked(world: World, root: Path) -> tuple[Path, Path]:
     """A project and a directory of it that is marked; the world asks the disk."""
     inner = root / "work" / "secret"
     inner.mkdir(parents=True)
-    world.excludes = Excludes(is_off=files.has_off_mark)
+    world.excludes = Excludes(is_marked=files.has_off_mark)
     mark = inner / OFF_MARK
     mark.touch()
     return inner, mark
@@ -342,7 +343,7 @@ def test_the_mark_in_the_main_checkout_counts_for_its_worktrees(world: World, tm
     (tree / ".git").write_text(f"gitdir: {data}\n")
     (data / "commondir").write_text("../..\n")
     (main / OFF_MARK).touch()
-    world.excludes = Excludes(is_off=files.has_off_mark)
+    world.excludes = Excludes(is_marked=files.has_off_mark)
     world.write(line("user", "one sings", at(1), "u1", cwd=str(tree)))
     assert world.tail().excluded and world.said() == []
 
@@ -368,7 +369,7 @@ def test_each_directory_is_asked_about_once_in_a_reading(world: World) -> None:
         asked.append(folder)
         return False
 
-    world.excludes = Excludes(is_off=is_off)
+    world.excludes = Excludes(is_marked=is_off)
     world.write(*(line("user", f"bird {n} sings", at(n), f"u{n}", cwd=f"/p/{n % 2}") for n in range(40)))
     world.tail()
     assert len(asked) < 10 and len(world.said()) == 40

@@ -25,7 +25,7 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """What was done with a daemon that runs, in order."""
     made: list[str] = []
     monkeypatch.setenv("CSMD_HOME", str(tmp_path))
-    monkeypatch.setattr(backups.service, "running_service", lambda paths: object())
+    monkeypatch.setattr(backups.service, "find_process", lambda paths: object())
     monkeypatch.setattr(backups.service, "stop", lambda paths, by_user: made.append("stop") or True)
     monkeypatch.setattr(backups.service, "start", lambda paths: made.append("start"))
     return made

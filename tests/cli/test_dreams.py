@@ -94,7 +94,7 @@ def at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
         (dreams.show_diff, DIFF, ["merged m000000001a: daily -> archive, by m000000002b", "not undone: its wording changed since",
                                  "with it m000000002b: 70 % sure -> 80 %, 1 -> 2 sources", "- The config", "+ the config",
                                  "learnt: deleted by a purge", "memory/user.md (undone)", "    +New line <!-- m:m1 -->"]),
-        (dreams.show_diff, {"dream": DONE, "did": [], "hidden": 0}, ["it changed nothing, or its journal is deleted"]),
+        (dreams.show_diff, {"dream": DONE, "did": [], "hidden": 0}, ["it changed nothing, or its journal was deleted"]),
         (dreams.show_undoing, {"dreams": [{**DONE, "id": "d2"}, DONE]}, ["would be undone: d0123456789, with 1 newer dream"]),
         (dreams.show_undone, {"dreams": [DONE], "items": ["m1", "m2"], "files": ["memory/user.md"],
                              "kept": [{"item": "m3", "why": "it was forgotten or purged since"}]},

@@ -30,11 +30,11 @@ def filled(machine: Machine) -> Machine:
 def test_a_purge_says_what_it_will_remove_and_asks(filled: Machine) -> None:
     refused = typed(filled, "forget", "--purge", "zanzibar quokka", answer="n\n", code=1)
     assert "to be purged: this text wherever it occurs" in refused and "1  turns\n" in refused.replace("\r", "")
-    assert "the assistant's own files contain it, too" in refused and "s1.jsonl, line 1" in refused
+    assert "the assistant's own files also contain it" in refused and "s1.jsonl, line 1" in refused
     assert "until you run `csmd forget --lift`" in refused
     assert "[purged]" not in str(filled.call("csm_memory_search", query="pathlib"))
     done = typed(filled, "forget", "--purge", "zanzibar quokka", answer="y\n")
-    assert "nothing of it is left in csmd's files" in done and "these words are stored as [purged]" in done
+    assert "csmd's files no longer contain it" in done and "these words are stored as [purged]" in done
     assert "[purged]" in str(filled.call("csm_memory_search", query="pathlib"))
     for part in ("zanzibar", "quokk", "m0123456789"):
         nothing = typed(filled, "forget", "--yes", "--lift", part, code=1)
@@ -56,7 +56,7 @@ def test_what_is_forgotten_is_said_with_its_place_and_a_purge_with_what_it_reach
     assert "in every project where it is stored:" in asked
     assert f"1 memory in {filled.project.name}" in asked and "1 memory in quay" in asked
     assert "backups to be deleted: 1 copy of the database" in asked
-    assert f"Forget for good: {said}?" in " ".join(typed(filled, "forget", here, answer="n\n", code=1).split())
+    assert f"Permanently forget: {said}?" in " ".join(typed(filled, "forget", here, answer="n\n", code=1).split())
     done = typed(filled, "forget", here, "--yes")
 
     assert done == (
@@ -67,7 +67,7 @@ def test_what_is_forgotten_is_said_with_its_place_and_a_purge_with_what_it_reach
 
 def test_a_text_can_be_typed_where_no_shell_remembers_it(filled: Machine) -> None:
     done = typed(filled, "forget", "--purge", "--yes", "-", answer="Zanzibar Quokka\n", asked="what:")
-    assert "nothing of it is left" in done and "Zanzibar" not in done
+    assert "no longer contain it" in done and "Zanzibar" not in done
 
 
 def test_what_is_left_is_named_and_told_by_the_exit_code(filled: Machine) -> None:
@@ -123,7 +123,7 @@ def test_a_question_is_kept_as_a_fact_only_when_a_person_says_so(machine: Machin
 def test_remember_refuses_a_secret_and_says_why_and_says_that_csmd_is_paused(machine: Machine) -> None:
     machine.start()
     shown = typed(machine, "remember", "the staging password is hunter2", code=1)
-    assert "the text contains a secret (" in shown and "say where the secret is" in " ".join(shown.split())
+    assert "the text contains a secret (" in shown and "write where the secret is" in " ".join(shown.split())
     assert "hunter2" not in shown.removeprefix("the staging password is hunter2")
     machine.csmd("pause")
     shown = typed(machine, "remember", "The worker is called heron.")

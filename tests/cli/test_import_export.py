@@ -87,7 +87,7 @@ def test_all_that_waits_of_an_import_is_kept_or_dropped_at_once_and_taken_back(m
     sitting = Terminal("review", cwd=machine.project, environment=machine.environment())
     sitting.sees("keep or drop all 6 from MCP memory server at once")
     for keys, seen in (
-        ("ax", "nothing was changed"),
+        ("ax", "No change."),
         ("ad", "dropped:"),
         ("u", "Undone:"),
         ("ay", "kept:"),

@@ -24,7 +24,7 @@ from terminal import Terminal
 
 import csmd
 from csmd.cli.main import main
-from csmd.cli.overview import TOPICS
+from csmd.cli.overview import read_topics
 from csmd.cli.verb_table import MODULE_VERBS, visible_verbs
 from csmd.tools.registry import TOOLS
 
@@ -216,7 +216,7 @@ def test_csmd_alone_says_how_it_is_what_it_knows_here_and_what_to_type(machine: 
 
 def test_help_explains_topics_and_commands_and_names_only_what_there_is(machine: Machine) -> None:
     verbs = set(main.list_commands(click.Context(main)))
-    for topic, (about, text) in TOPICS.items():
+    for topic, (about, text) in read_topics().items():
         assert about in machine.run("help").stdout and about in machine.run("help", topic).stdout
         named = re.findall(r"`csmd ([a-z]+)", text)
         assert named and set(named) <= verbs, topic
@@ -342,7 +342,7 @@ def test_a_full_disk_below_the_output_is_no_bug(full: Machine, words: str) -> No
     done = subprocess.run(["bash", "-c", line], env=full.environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 1, done
     assert done.stderr.splitlines()[-2:] == [
-        "csmd: the output: No space left on device", "  try: free some space, or make that place writable",
+        "csmd: the output: No space left on device", "  try: free some space, or make that path writable",
     ]  # fmt: skip
 
 
@@ -539,7 +539,7 @@ def test_whoever_does_not_say_yes_is_told_that_nothing_was_changed(full: Machine
     )  # fmt: skip
     terminal.sees("[y/N]")
     terminal.press(answer)
-    terminal.sees("nothing was changed")
+    terminal.sees("No change.")
     assert terminal.ends() == code
     assert all(row["text"] != "Where is the heron?" for row in full.csmd("memories", "--json")["memories"])
 

@@ -125,7 +125,7 @@ def test_the_graph_is_counted_and_memories_are_listed_by_type(held: Machine) -> 
         for row in asked(held, "csm_memory_by_type", type=name, project=here)["memories"]
     ]
     assert sorted(every) == sorted(ids(held, held.project).values())
-    assert "is no type" in refused(held, "csm_memory_by_type", type="opinion")
+    assert "is not a type" in refused(held, "csm_memory_by_type", type="opinion")
 
 
 def test_nothing_behind_a_wall_is_in_any_answer(held: Machine) -> None:
@@ -170,8 +170,8 @@ def test_what_matched_is_marked_and_what_stands_beside_it_says_where(
     )
     lines = capsys.readouterr().out.splitlines()
     assert all(len(line) <= 80 for line in lines)
-    assert lines[0].startswith(" 1  turn  2026-02-11  79a0968a-12  session 2cfdacb8  1.47")
-    assert " ".join(" ".join(lines[:2]).split()).endswith("1.47 superseded by m1234 of 2026-03-01")
+    assert lines[0].startswith(" 1  turn  2026-02-11  79a0968a-12  session 2cfdacb8")
+    assert " ".join(" ".join(lines[:2]).split()).endswith("superseded by m1234 on 2026-03-01")
     del lines[1]
     assert lines[1] == "  > assistant: The gateway listens on 8443."
     assert lines[2].startswith("    before, user: which port does the gateway use")
@@ -191,7 +191,7 @@ def test_what_was_replaced_says_by_what_and_when_and_where_that_stands(capsys: p
     }
     value = {"query": "x", "close": True, "hits": [now, HIT], "degraded": [], "took_ms": 3.0}
     render.show(search.show_hits(value, explain=False, everywhere=True))
-    assert "superseded by m1234 of 2026-03-01, number 1 here" in " ".join(capsys.readouterr().out.split())
+    assert "superseded by m1234 on 2026-03-01 (hit 1)" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_score_without_features_stands_alone() -> None:
@@ -202,7 +202,7 @@ def test_a_score_without_features_stands_alone() -> None:
     ("everywhere", "said"),
     [
         (True, "nothing found for 'x'"),
-        (False, "nothing found for 'x' in this project; --all-projects looks everywhere"),
+        (False, "nothing found for 'x' in this project; --all-projects searches all projects"),
     ],
 )
 def test_nothing_found_is_said_with_where_else_to_look(
@@ -240,7 +240,7 @@ def test_what_stood_before_a_sentence_begins_at_a_word_and_says_that_more_did(
         "speaker": "user", "at": "2026-05-04T08:00:00.000Z", "session_id": "s1", "uuid": "u1", "role": "states",
         "against": False, "sentence": "Use tabs.", "text": f"{before} Use tabs.",
     }  # fmt: skip
-    render.show(show.evidence_for([turn], most=3))
+    render.show(show.show_evidence([turn], limit=3))
     shown = capsys.readouterr().out
     first = re.search(r"… ?([^\s…]+)", shown)
     assert first is not None and re.match(begins, first[1]), shown

@@ -16,7 +16,7 @@ from machine import LIMIT_S, Machine, eventually
 from scripted_models import Answer, ScriptedModels
 from terminal import Terminal
 
-GOES_ON = "it goes on in the background; `csmd status` shows it"
+GOES_ON = "it continues in the background; `csmd status` shows it"
 
 
 class Case(NamedTuple):
@@ -38,7 +38,7 @@ CASES = {
     "sync": Case(("sync", "--no-vectors"), "sync", lambda _, said: "nothing new" in said),
     "purge": Case(
         ("forget", "--purge", "--as", "text", "--yes", "database_url"), "purge",
-        lambda _, said: "nothing of it is left" in said,
+        lambda _, said: "no longer contain it" in said,
 
     ),
     "dream": Case(("dream", "run", "--force"), "dream", lambda machine, _: machine.status()["dream"]["running"] is None),

@@ -62,7 +62,9 @@ def test_projects_are_listed_changed_by_a_person_and_walled(machine: Machine) ->
         typed(machine, "project", "alias", "/Users/x/bolt", str(bolt), "--yes") == f"/Users/x/bolt belongs to {bolt}\n"
     )
     assert "would be moved" in typed(machine, "project", "merge", "gone", "bolt", "--dry-run")
-    assert "'clients/none' is no project" in typed(machine, "project", "merge", "gone", "clients/none", "--yes", code=1)
+    assert "'clients/none' is not a project" in typed(
+        machine, "project", "merge", "gone", "clients/none", "--yes", code=1
+    )
     assert typed(machine, "project", "merge", "gone", "clients/bolt", "--yes").startswith(
         "moved from gone to clients/bolt: 1 session, 2 turns"
     )
@@ -145,8 +147,8 @@ def test_what_cannot_be_done_is_refused_before_a_person_is_asked(machine: Machin
     machine.sync()
     here = machine.project.name
     for words, reason in (
-        (("project", "merge", here, "nope"), "'nope' is no project"),
-        (("project", "alias", "/x", "nope"), "'nope' is no project"),
+        (("project", "merge", here, "nope"), "'nope' is not a project"),
+        (("project", "alias", "/x", "nope"), "'nope' is not a project"),
         (("team", "share"), "this home has joined no team"),
         (("team", "leave"), "this home has joined no team"),
     ):

@@ -29,7 +29,7 @@ def test_a_model_is_added_tried_shown_and_removed(machine: Machine) -> None:
         assert "(estimated)" in machine.csmd("provider", "test", "openai")
         assert "HTTP 429" in machine.run("provider", "test").stderr
     listed = machine.csmd("provider", "list")
-    assert "fails  since" in listed and "it was asked too often; asked again after" in listed
+    assert "fails  since" in listed and "rate limit; asked again after" in listed
     assert "ollama (not asked)\n  model  none: for embeddings only" in listed
     status = machine.csmd("status")
     assert "curator    openai small, answered" in status and "of 40,000 tokens today" in status

@@ -108,9 +108,9 @@ def test_every_key_is_explained_by_the_words_in_the_code() -> None:
     said = settings.describe_settings()
     assert list(said) == [Settings.key(field.name) for field in fields(Settings)]
     assert all(len(words) > 20 for words in said.values())
-    assert parse_settings(settings.template(), where="x") == Settings()
+    assert parse_settings(settings.format_template(), where="x") == Settings()
     uncommented = "\n".join(
-        line[1:] for line in settings.template().splitlines() if line.startswith("#") and line[1] != " "
+        line[1:] for line in settings.format_template().splitlines() if line.startswith("#") and line[1] != " "
     )
     assert parse_settings(uncommented, where="x") == Settings()
 
@@ -218,7 +218,7 @@ def test_an_edit_that_is_given_up_changes_nothing(machine: Machine) -> None:
     os.close(read)
     assert done.returncode == 1 and "nothing was changed" in done.stderr
     assert machine.paths.config_file.read_text() == "backup.keep: 3\n"
-    assert machine.run("config", "edit", **editor(machine, "true", "true")).stdout == "nothing was changed\n"
+    assert machine.run("config", "edit", **editor(machine, "true", "true")).stdout == "No change.\n"
 
 
 def test_a_linked_file_is_written_where_it_is(machine: Machine) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from team_server import TeamServer
+from team_server import TeamServer, add_vector
 
 from csmd.conversation import Project
 from csmd.knowledge import Candidate, Evidence, Link, Memory, Provenance
@@ -82,7 +82,7 @@ def sqlite(tmp_path: Path) -> Iterator[Backend]:
 
 @pytest.fixture
 def postgresql(team: TeamServer) -> Iterator[Backend]:
-    with postgres.connected(team.url("ann")) as rows:
+    with postgres.open_connection(team.url("ann")) as rows:
         postgres.prepare(rows)
         with rows.transaction(write=True):
             yield Backend(
@@ -90,7 +90,7 @@ def postgresql(team: TeamServer) -> Iterator[Backend]:
                 project=lambda name: rows.number("select seq from projects where name = :name", name=name)
                 or rows.insert_keyed("projects", name=name),
                 text_hits=lambda terms, **how: postgres.text_hits(rows, "memory", terms, **how),
-                add_vector=lambda seq, start, end, vector: postgres.add_vector(rows, "m", seq, start, end, vector),
+                add_vector=lambda seq, start, end, vector: add_vector(rows, "m", seq, start, end, vector),
                 vector_hits=lambda vector, limit: postgres.vector_hits(rows, "m", vector, projects=None, limit=limit),
                 delete=lambda ident: [][0] if not postgres.delete_memory(rows, ident) else None,
             )  # fmt: skip

@@ -154,7 +154,7 @@ def test_what_the_settings_say_of_the_hooks(own: Any, managed: Any, expected: st
 
 def test_the_hooks_that_install_registers_are_found(tmp_path: Path) -> None:
     for home in (tmp_path, tmp_path / "a 'home'"):
-        text = json.dumps(plan.hooks_to_paste(home))
+        text = json.dumps(plan.format_hooks(home))
         script = home / "hook" / "csmd_hook.py"
         assert environment.hooks_state(text, None, script=str(script)) == "there"
         assert environment.hooks_state(text, None, script=f"/hook{script}") == "gone"
@@ -170,7 +170,7 @@ class Story:
         self.parts, self.machine = parts, parts.machine
         self.now = 0.0
         self.machine.assistant.mkdir(parents=True, exist_ok=True)
-        self.put_hooks(plan.hooks_to_paste(self.machine.home))
+        self.put_hooks(plan.format_hooks(self.machine.home))
         self.installed(3600)
         self.step()
         self.now += 86_400
@@ -231,14 +231,14 @@ def test_where_the_hooks_are_gone_one_session_raises_it_and_a_new_install_ends_i
     assert story.step() == ["gone"]
     (shown,) = story.parts.background.alarms.list_active()
     assert shown["since"].startswith(at(0)[:10])
-    story.put_hooks(plan.hooks_to_paste(story.machine.home))
+    story.put_hooks(plan.format_hooks(story.machine.home))
     story.installed(0)
     assert story.step() == []
     assert story.parts.store.read(events.list_unreported_sessions) == []
 
 
 def test_where_hooks_are_switched_off_one_session_raises_it(story: Story) -> None:
-    story.put_hooks({**plan.hooks_to_paste(story.machine.home), "disableAllHooks": True})
+    story.put_hooks({**plan.format_hooks(story.machine.home), "disableAllHooks": True})
     story.session("s1", entry="sdk-cli")
     assert story.step() == ["off"]
 

@@ -209,7 +209,7 @@ def test_a_sweep_checks_a_few_of_many_provisional_turns_and_reaches_all_over_tim
     monkeypatch.setattr(
         provisional_turns,
         "list_expired_provisional",
-        lambda rows, **given: asked.append(given["most"]) or over(rows, **given),
+        lambda rows, **given: asked.append(given["limit"]) or over(rows, **given),
     )
     machine.transcript({**machine.line("user", "Later."), "timestamp": ago(0)})
     settle(parts, START + FULL_SWEEP_S + 1)  # it looks at those that wait, and then reads how the transcript goes on

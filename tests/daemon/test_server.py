@@ -595,7 +595,7 @@ def test_a_directory_that_does_not_answer_holds_up_neither_the_socket_nor_the_wr
         monkeypatch.setattr(project_identity, "identify", hangs)
         server.background.context.excludes = Excludes(projects=left_out or ())
     else:
-        server.background.context.excludes = Excludes(is_off=hangs_too)
+        server.background.context.excludes = Excludes(is_marked=hangs_too)
     with peer(server.path) as dealer:
         dealer.send_multipart(
             event_frames("UserPromptSubmit", {**PAYLOAD, "prompt": "x", "cwd": "/dead/mount"}, ident="d")

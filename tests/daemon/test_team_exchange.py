@@ -197,7 +197,7 @@ def test_nothing_is_joined_or_shared_but_by_a_person_and_nothing_is_asked_before
     assert "cannot use --yes" in ann.run("team", "join", ann.url, "--yes", CLAUDECODE="1").stderr
     assert "only a person" in ann.run("tool", "csm_team_join", "--param", f"url={ann.url}").stderr
     typed = ann.run("team", "join", "postgresql://ann:s3cr@127.0.0.1/team", "--yes")
-    assert "not typed here" in typed.stderr and "s3cr" not in typed.stderr + ann.log()
+    assert "must not contain a password" in typed.stderr and "s3cr" not in typed.stderr + ann.log()
     assert team.rows("postgres", "select nspname from pg_namespace where nspname = 'csmd'") == [], (
         "nothing was asked of it"
     )

@@ -269,9 +269,9 @@ def _codex(patient: Patient, text: str | None, trust: dict[str, str] | None) -> 
 def _opencode(patient: Patient, states: dict[str, str] | None, text: str | None = None) -> Scene:
     """OpenCode with this plugin file, csmd's by default, and what it says of the plugin."""
     folder = patient.machine.root / ".local" / "share" / "opencode"
-    file = opencode_registration.plugin_file("opencode")
+    file = opencode_registration.locate_plugin("opencode")
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(opencode_registration.plugin_text("opencode", patient.machine.home) if text is None else text)
+    file.write_text(opencode_registration.format_plugin("opencode", patient.machine.home) if text is None else text)
     return replace(patient.scene, host_dirs=(("opencode", folder),), answers={"opencode": states})
 
 
@@ -780,10 +780,11 @@ def test_whatever_stands_in_a_settings_file_is_read(value: dict[str, Any]) -> No
 
 
 def test_what_the_rim_knows_of_the_assistant_is_what_capture_knows() -> None:
-    assert set(registration.EVENTS) <= set(host_settings.EVENTS)
+    assert set(registration.BASE_TIMEOUTS) <= set(host_settings.EVENTS)
     folder, project = Path("/c"), Path("/p")
     found = [
-        str(path) for path, _ in host_settings.settings_files([folder], project, Path(registration.MANAGED["linux"]))
+        str(path)
+        for path, _ in host_settings.settings_files([folder], project, Path(registration.MANAGED_SETTINGS["linux"]))
     ]
     assert found == environment.settings_files("/c", platform="linux", project="/p")
 
@@ -793,7 +794,7 @@ def test_the_words_of_a_marker_are_no_secret_to_anybody(well: Patient) -> None:
 
     from csmd.privacy.redaction import redact
 
-    assert service.running_service(well.scene.paths) is not None
+    assert service.find_process(well.scene.paths) is not None
     for seed in range(200):
         word = "".join(
             examine.LETTERS[(seed * 31 + place * place * 7) % len(examine.LETTERS)]
@@ -843,7 +844,7 @@ def test_opencode_is_asked_which_plugins_it_loads(machine: Machine, monkeypatch:
         return examine.ask_program(machine.paths, files, files.directory(), machine.project)
 
     assert ask() is None
-    listed = f"echo plugins:; echo - {opencode_registration.plugin_file('opencode').as_uri()}"
+    listed = f"echo plugins:; echo - {opencode_registration.locate_plugin('opencode').as_uri()}"
     for said, states in ((listed, dict.fromkeys(files.events, "loaded")), ("echo plugins: none", {}), ("exit 1", None)):
         (programs / "opencode").write_text(f'#!/bin/sh\n[ "$1 $2" = "debug info" ] || exit 1\n{said}\n')
         (programs / "opencode").chmod(0o700)

@@ -14,10 +14,10 @@ from memory_factory import memory_in
 from csmd.conversation import Project, Turn
 from csmd.dream import dream_undo, page_edits, page_files, page_format
 from csmd.dream.actions import Fact
-from csmd.exclusions import Pauses
 from csmd.knowledge import Memory, Provenance, Statement
 from csmd.memory import remember, review_answers
 from csmd.memory.undo import undo_answer
+from csmd.pauses import Pauses
 from csmd.store import (
     candidates,
     dreams,

@@ -107,7 +107,7 @@ def test_what_a_model_keeps_in_one_session_it_finds_in_the_next(sandbox: Sandbox
     first = talk(claude, "Mind the order.", use("mcp__csmd__remember", text=KEPT), "Kept.")
     assert given_tools(first) == sorted(f"mcp__csmd__{name}" for name in model_tools.TOOLS)
     assert stdio_server.INSTRUCTIONS.splitlines()[1] in scripted_api.seen_by_model(first.main[-1])
-    assert "Kept as m" in result_of_tool(first) and "counts as yours" in result_of_tool(first)
+    assert "Saved as m" in result_of_tool(first) and "counts as yours" in result_of_tool(first)
 
     second = talk(claude, "What runs first?", use("mcp__csmd__search", query="heron exporter"), "Heron.")
     assert KEPT not in scripted_api.seen_by_model(second.main[0]), "nobody is told unasked what a model saved"
@@ -135,7 +135,7 @@ def test_the_plugin_alone_and_beside_the_settings_hooks_captures_once_and_tells_
     with_hooks = json.loads(by_hand.read_text())["hooks"]
     by_hand.write_text("{}")
     change_servers(sandbox, put_in=False)  # nothing is registered but the plugin
-    root = str(plan.shipped_folder().parent)
+    root = str(plan.find_shipped_folder().parent)
     plugin(claude, "marketplace", "add", root)
     plugin(claude, "install", "csmd@csmd")
     if claude.version != "2.0.77":

@@ -32,7 +32,7 @@ def put_on_the_machine(command: list[str], home: Path) -> None:
 
 
 def registered(csmd: Csmd) -> list[str]:
-    return [event for event in registration.NEWER if csmd.hook_commands(event)]
+    return [event for event in registration.FIRST_VERSIONS if csmd.hook_commands(event)]
 
 
 def install(csmd: Csmd, version: str) -> None:
@@ -52,7 +52,7 @@ def test_newer_events_are_registered_where_the_client_knows_them_and_run(
     paths = {path for path in map(str, sandbox.home.rglob("*")) if path not in before}
     assert paths == {str(sandbox.home / ".local"), str(sandbox.home / ".local/bin"),
                      str(sandbox.home / ".local/bin/claude"), str(sandbox.settings_file)}  # fmt: skip
-    assert registered(csmd) == (list(registration.NEWER) if claude.version == NEW else [])
+    assert registered(csmd) == (list(registration.FIRST_VERSIONS) if claude.version == NEW else [])
     run = claude.run("I prefer tabs over spaces.", "Noted.")
     assert run.exit_code == 0 and not claude_code.reported_failures(run) and not claude_code.hook_failures(sandbox.home)
     assert {"session_start", "prompt", "stop"} <= set(csmd("status", "--json")["last_event"])
@@ -77,7 +77,7 @@ def test_an_old_client_that_appears_has_them_taken_out_and_its_hooks_work(
     except client.ClientMissingError as missing:
         pytest.skip(str(missing))
     install(csmd, NEW)
-    assert registered(csmd) == list(registration.NEWER)
+    assert registered(csmd) == list(registration.FIRST_VERSIONS)
     claude.run("I prefer tabs over spaces.", "Noted.")
     assert csmd("status", "--json")["last_event"] == {}, "an unknown event made it ignore the whole file"
     csmd("sync", "--no-vectors")
@@ -87,7 +87,7 @@ def test_an_old_client_that_appears_has_them_taken_out_and_its_hooks_work(
     claude.run("I prefer short names, too.", "Noted.")
     assert {"session_start", "prompt", "stop"} <= set(csmd("status", "--json")["last_event"])
     assert csmd("install", "--json")["kept_out_by"] == OLD and registered(csmd) == []
-    assert list(json.loads(sandbox.settings_file.read_text())["hooks"]) == list(registration.EVENTS)
+    assert list(json.loads(sandbox.settings_file.read_text())["hooks"]) == list(registration.BASE_TIMEOUTS)
 
 
 MARK = "<csmd-failure"

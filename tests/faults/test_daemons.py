@@ -134,12 +134,12 @@ def test_all_that_a_dead_daemon_left_is_no_hindrance(machine: Machine) -> None:
     assert all(path.exists() for path in left)
     machine.paths.hung_mark.touch()
     assert machine.hook("Stop", last_assistant_message="It is done.") == b""
-    assert service.running_service(machine.paths) is None
+    assert service.find_process(machine.paths) is None
     second = machine.start()
     eventually(lambda: not machine.paths.hung_mark.exists())
     eventually(lambda: not machine.spooled())
     assert machine.status()["counts"]["events"] == 1
-    assert service.running_service(machine.paths) == psutil.Process(second.pid)
+    assert service.find_process(machine.paths) == psutil.Process(second.pid)
 
 
 @pytest.mark.invariant(
@@ -157,7 +157,7 @@ def test_a_stranger_with_the_dead_daemons_pid_is_left_alone(machine: Machine) ->
         ):
             machine.paths.instance.write_text(json.dumps(instance))
             machine.paths.endpoint.write_text(str(machine.home / "nobody.sock"))
-            assert service.running_service(machine.paths) is None
+            assert service.find_process(machine.paths) is None
             assert machine.csmd("stop", "--json") == {"stopped": False}
             assert stranger.poll() is None
         assert machine.csmd("start", "--json")["started"] is True
@@ -182,5 +182,5 @@ def test_a_daemon_is_known_after_the_clock_was_set(machine: Machine, monkeypatch
             (shown / str(child.pid)).symlink_to(f"/proc/{child.pid}")
         monkeypatch.setattr(psutil, "PROCFS_PATH", str(shown))
         assert abs(psutil.boot_time() - booted - step_s) < 2, "the clock was set"
-        found = service.running_service(machine.paths)
+        found = service.find_process(machine.paths)
         assert found is not None and found.pid == child.pid

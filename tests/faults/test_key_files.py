@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from machine import Machine, eventually
 
-from csmd.exclusions import NOT_KEPT
+from csmd.file_lines import NOT_KEPT
 
 #: (command, what it printed); WORD stands for the content of a file of keys.
 PRINTED = [

@@ -92,7 +92,7 @@ def home(tmp_path: Path) -> Path:
     """A home with the script and no daemon."""
     place = tmp_path / "h"
     (place / "hook").mkdir(parents=True)
-    shutil.copy(plan.shipped_folder() / "csmd_line.py", place / "hook")
+    shutil.copy(plan.find_shipped_folder() / "csmd_line.py", place / "hook")
     return place
 
 
@@ -100,7 +100,7 @@ def test_without_a_daemon_it_says_so_and_without_a_home_nothing(home: Path) -> N
     assert run(home, {"session_id": "s"}) == b"csmd: not recording\n"
     (home / "endpoint").write_text(f"{home}/gone.sock\n")
     assert run(home, {"session_id": "s"}) == b"csmd: not recording\n"
-    script = str(plan.shipped_folder() / "csmd_line.py")
+    script = str(plan.find_shipped_folder() / "csmd_line.py")
     words = [base_interpreter(), "-I", "-S", script, str(home / "nothing")]
     done = subprocess.run(words, input=b'{"session_id":"s"}', capture_output=True, timeout=LIMIT_S, check=True)
     assert (done.stdout, done.stderr) == (b"", b"")

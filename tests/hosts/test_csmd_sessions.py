@@ -48,23 +48,23 @@ def test_messages_come_back_as_they_were_written_with_their_parents() -> None:
 
 
 def test_a_tombstoned_message_is_skipped_wherever_the_tombstone_stands() -> None:
-    said, dead = line("user", "Hello", "u1"), line("tombstone", "", "t1", names=["u1"])
+    said, dead = line("user", "Hello", "u1"), line("tombstone", "", "t1", uuids=["u1"])
     assert loaded(said, dead) == loaded(dead, said) == []
 
 
 def test_a_summary_stands_for_its_messages_where_the_first_of_them_was() -> None:
     said = [line("user", text, uuid) for text, uuid in (("One", "u1"), ("Two", "u2"), ("Three", "u3"))]
-    summary = line("summary", "One and two.", "s1", names=["u1", "u2"])
+    summary = line("summary", "One and two.", "s1", uuids=["u1", "u2"])
     assert loaded(*said, summary) == [("summary", "One and two."), ("user", "Three")]
-    assert loaded(*said, summary, line("tombstone", "", "t1", names=["s1"])) == [
+    assert loaded(*said, summary, line("tombstone", "", "t1", uuids=["s1"])) == [
         ("user", t) for t in ("One", "Two", "Three")
     ]
-    over = line("summary", "All of it.", "s2", names=["s1", "u3"])
+    over = line("summary", "All of it.", "s2", uuids=["s1", "u3"])
     assert loaded(*said, summary, over) == [("summary", "All of it.")]
 
 
 def test_summaries_that_stand_for_each_other_do_not_hang_and_lose_nothing_else() -> None:
-    one, other = line("summary", "A", "s1", names=["s2"]), line("summary", "B", "s2", names=["s1"])
+    one, other = line("summary", "A", "s1", uuids=["s2"]), line("summary", "B", "s2", uuids=["s1"])
     found = csmd_sessions.load_session([line("user", "Hello", "u1"), one, other], session="s", key=KEY)
     assert ("user", "Hello") in [(m.kind, m.text) for m in found.messages]
 
@@ -87,7 +87,7 @@ def test_a_secret_does_not_reach_the_file() -> None:
 
 def test_the_host_reads_the_same_messages_from_the_file() -> None:
     reading = transcript_reading.Reading(tool_limit=8192)
-    for one in (line("user", "Hello", "u1"), line("assistant", "Hi!", "a1", parent="u1"), line("tombstone", "", "t1", names=["x"])):  # fmt: skip
+    for one in (line("user", "Hello", "u1"), line("assistant", "Hi!", "a1", parent="u1"), line("tombstone", "", "t1", uuids=["x"])):  # fmt: skip
         transcript.read_line(one, reading)
     assert [(turn.kind, turn.text) for turn in reading.turns] == [("user", "Hello"), ("assistant", "Hi!")]
 
@@ -132,9 +132,9 @@ def test_a_transcript_of_the_host_is_read_the_hosts_way() -> None:
 
 def test_summaries_system_remarks_and_tombstones_are_taken_in_as_what_they_are() -> None:
     reading = turns(
-        line("summary", "All.", "s1", names=["u1"]),
+        line("summary", "All.", "s1", uuids=["u1"]),
         line("system", "Note.", "n1"),
-        line("tombstone", "", "t1", names=["u1"]),
+        line("tombstone", "", "t1", uuids=["u1"]),
     )
     assert [(turn.kind, turn.text) for turn in reading.turns] == [("summary", "All."), ("notification", "Note.")]
     assert reading.withdrawn == ["u1"]
@@ -193,7 +193,7 @@ def test_any_sequence_of_writes_and_kills_loads_to_the_model(operations: list[tu
             ).strip():
                 continue
             before = path.read_bytes() if path.exists() else b""
-            written = line(kind, text, uuid, names=names)
+            written = line(kind, text, uuid, uuids=names)
             files.append_lines(path, written)
             if 0 <= kept < len(written):
                 torn = path.read_bytes()[: len(path.read_bytes()) - len(written) - 1 + kept]

@@ -165,5 +165,5 @@ def test_codex_runs_hooks_that_are_registered_and_trusted(
 
 @pytest.mark.parametrize(("home", "state"), [(HOME, "there"), (Path("/o/csmd"), "gone"), (None, "gone")])
 def test_a_plugin_is_there_where_its_file_loads_this_home(home: Path | None, state: str) -> None:
-    files = {str(opencode.plugin_file("kilo")): home and opencode.plugin_text("kilo", home)}
+    files = {str(opencode.locate_plugin("kilo")): home and opencode.format_plugin("kilo", home)}
     assert opencode.hooks_state("kilo", Path("/h/.local/share/opencode"), HOME, files.get) == state

@@ -101,7 +101,7 @@ def test_a_file_that_somebody_made_read_only_stays_as_it_is(tmp_path: Path) -> N
         foreign_files.apply(path, b"one", b"two")
     assert path.read_bytes() == b"one"
     (tmp_path / "pipe").mkdir()
-    with pytest.raises(ConfigError, match="no regular file"):
+    with pytest.raises(ConfigError, match="not a regular file"):
         foreign_files.check(tmp_path / "pipe")
 
 
@@ -142,7 +142,7 @@ def test_extended_attributes_are_kept(tmp_path: Path) -> None:
 def test_the_diff_is_one_that_patch_understands(tmp_path: Path) -> None:
     for before in (b'{\n  "model": "opus"\n}', b'{"a": 1}', b'{\n "\xc3\xa9": 1\n}\n'):
         merged = (
-            plan.with_entries(
+            plan.add_entries(
                 before, plan.KINDS, Registration(home=Path("/h/csmd"), interpreter="/usr/bin/python3"), "x"
             )
             or b""

@@ -35,7 +35,7 @@ def test_a_file_that_its_owner_writes_meanwhile_is_planned_anew_and_keeps_what_w
     written: list[int] = []
 
     def merging() -> Change:
-        change = plan.plan_merge(path, HOOKS_ALONE, plan.entries_for(machine.config()))
+        change = plan.plan_merge(path, HOOKS_ALONE, plan.make_registration(machine.config()))
         if len(written) < 2:
             written.append(path.write_text(json.dumps({"n": len(written) + 1})))
         return change
@@ -43,7 +43,7 @@ def test_a_file_that_its_owner_writes_meanwhile_is_planned_anew_and_keeps_what_w
     outcome = plan.carry_out(machine.paths, merging)
     assert outcome.changed and outcome.trouble is None
     found = json.loads(path.read_text())
-    assert found["n"] == 2 and list(found["hooks"]) == list(registration.EVENTS)
+    assert found["n"] == 2 and list(found["hooks"]) == list(registration.BASE_TIMEOUTS)
     plan.carry_out(machine.paths, lambda: plan.plan_return(machine.paths, path))
     assert path.read_text() == '{"n": 2}'
 
@@ -54,7 +54,7 @@ def test_a_file_that_never_holds_still_is_left_to_its_owner(machine: Machine) ->
     counted = iter(range(100))
 
     def merging() -> Change:
-        change = plan.plan_merge(path, HOOKS_ALONE, plan.entries_for(machine.config()))
+        change = plan.plan_merge(path, HOOKS_ALONE, plan.make_registration(machine.config()))
         path.write_text(json.dumps({"n": next(counted)}))
         return change
 
@@ -68,7 +68,7 @@ def test_a_file_that_never_holds_still_is_left_to_its_owner(machine: Machine) ->
 def settled(machine: Machine) -> Machine:
     """A machine on which every newer event is registered."""
     config = machine.config()
-    plan.install(config, Choice(events=tuple(registration.NEWER)))
+    plan.install(config, Choice(events=tuple(registration.FIRST_VERSIONS)))
     return machine
 
 
@@ -77,17 +77,17 @@ def test_settling_takes_out_what_is_not_known_and_the_original_is_not_forgotten(
     path.parent.mkdir()
     path.write_bytes(original)
     config = machine.config()
-    plan.install(config, Choice(events=tuple(registration.NEWER)))
+    plan.install(config, Choice(events=tuple(registration.FIRST_VERSIONS)))
     assert plan.load_record(machine.paths)["needs"] == "2.1.101"
     gone, _ = plan.withdraw_events(machine.paths, Choice(events=("PostCompact",), kept_out_by="2.1.77"))
     assert (
-        gone == list(registration.NEWER)[1:]
+        gone == list(registration.FIRST_VERSIONS)[1:]
         and b"StopFailure" not in path.read_bytes()
         and b"PostCompact" in path.read_bytes()
     )
-    assert plan.recorded_choice(machine.paths) == Choice(events=("PostCompact",), kept_out_by="2.1.77")
+    assert plan.read_choice(machine.paths) == Choice(events=("PostCompact",), kept_out_by="2.1.77")
     gone, _ = plan.withdraw_events(machine.paths, Choice(events=(), kept_out_by="2.0.77"))
-    assert gone == ["PostCompact"] and list(json.loads(path.read_bytes())["hooks"]) == list(registration.EVENTS)
+    assert gone == ["PostCompact"] and list(json.loads(path.read_bytes())["hooks"]) == list(registration.BASE_TIMEOUTS)
     assert plan.load_record(machine.paths)["needs"] == ""
     assert plan.withdraw_events(machine.paths, Choice(events=())) == ([], [])
     plan.uninstall(machine.paths)
@@ -103,7 +103,7 @@ def test_settling_brings_nothing_back_that_somebody_took_out(settled: Machine) -
     del value["hooks"]["Stop"], value["hooks"]["PostCompact"]
     path.write_text(json.dumps(value))
     plan.withdraw_events(settled.paths, Choice(events=(), kept_out_by="2.0.77"))
-    assert set(json.loads(path.read_bytes())["hooks"]) == set(registration.EVENTS) - {"Stop"}
+    assert set(json.loads(path.read_bytes())["hooks"]) == set(registration.BASE_TIMEOUTS) - {"Stop"}
     path.unlink()
     plan.withdraw_events(settled.paths, Choice(events=()))
     assert not path.exists()
@@ -113,7 +113,9 @@ def test_settings_that_cannot_be_written_keep_the_note_that_an_old_client_is_in_
     path = settled.assistant / "settings.json"
     path.chmod(0o400)
     _, (outcome,) = plan.withdraw_events(settled.paths, Choice(events=(), kept_out_by="2.0.77"))
-    assert outcome.trouble is not None and plan.load_record(settled.paths)["events"] == list(registration.NEWER)
+    assert outcome.trouble is not None and plan.load_record(settled.paths)["events"] == list(
+        registration.FIRST_VERSIONS
+    )
 
 
 def test_no_foreign_file_among_the_hooks_is_removed(settled: Machine) -> None:
@@ -153,7 +155,7 @@ def ours(*newer: str) -> Registration:
 
 
 def remove(data: bytes) -> bytes:
-    return plan.without_entries(data, KINDS, HOME, "settings.json")
+    return plan.remove_entries(data, KINDS, HOME, "settings.json")
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=6)
@@ -175,11 +177,11 @@ def test_any_file_gets_all_kinds_and_is_given_back(
     if "hooks" in value:
         value["hooks"] = {"Stop": [{"hooks": [{"type": "command", "command": "theirs"}]}], "Odd": []}
     before = (json.dumps(value, indent=indent, ensure_ascii=False) + end).encode()
-    first = plan.with_entries(before, KINDS, ours() if first_less else ours("StopFailure"), "x") or b""
+    first = plan.add_entries(before, KINDS, ours() if first_less else ours("StopFailure"), "x") or b""
     entry = foreign_files.record_entry(before, first, remove)
-    merged = plan.with_entries(first, KINDS, ours("StopFailure"), "x") or b""
+    merged = plan.add_entries(first, KINDS, ours("StopFailure"), "x") or b""
     entry = foreign_files.record_entry(first, merged, remove, entry)
-    assert plan.with_entries(merged, KINDS, ours("StopFailure"), "x") == merged
+    assert plan.add_entries(merged, KINDS, ours("StopFailure"), "x") == merged
     found = json.loads(merged)
     assert found.pop("statusLine") == {"command": str(HOME)}
     assert {key: one for key, one in found.items() if key != "hooks"} == {
@@ -189,10 +191,10 @@ def test_any_file_gets_all_kinds_and_is_given_back(
 
 
 def test_a_kind_that_is_not_wanted_any_more_goes() -> None:
-    merged = plan.with_entries(b'{"a": 1}', KINDS, ours("StopFailure"), "x")
-    less = plan.with_entries(merged, KINDS, ours(), "x") or b""
+    merged = plan.add_entries(b'{"a": 1}', KINDS, ours("StopFailure"), "x")
+    less = plan.add_entries(merged, KINDS, ours(), "x") or b""
     assert json.loads(less).keys() == {"a", "hooks"} and list(json.loads(less)["hooks"]) == ["Stop", "SessionEnd"]
-    assert plan.with_entries(None, KINDS[1:], ours(), "x") is None
+    assert plan.add_entries(None, KINDS[1:], ours(), "x") is None
     assert plan.describe_entries(less, KINDS, ours(), "x") == ("hooks", ())
     assert plan.describe_entries(less, KINDS, ours("StopFailure"), "x") == ("hooks and a line", ())
 
@@ -201,13 +203,13 @@ def test_what_somebody_elses_entry_keeps_out_is_not_told_as_put_in() -> None:
     chosen = replace(ours(), status_line=True)
     foreign = b'{"statusLine": {"type": "command", "command": "mine"}, "mcpServers": {"csmd": {"command": "x"}}}'
     what, out = plan.describe_entries(foreign, CLAUDE.kinds, chosen, "the file")
-    assert what == "hooks" and "csmd_line.py" in out[0] and "the file has another server named csmd" in out[1]
-    own = plan.with_entries(b"{}", CLAUDE.kinds, chosen, "x") or b""
+    assert what == "hooks" and "csmd_line.py" in out[0] and "the file already has a server named csmd" in out[1]
+    own = plan.add_entries(b"{}", CLAUDE.kinds, chosen, "x") or b""
     assert plan.describe_entries(own, CLAUDE.kinds, chosen, "x") == ("hooks and status line and memory server", ())
 
 
 def test_a_file_that_only_our_entries_made_goes_with_them_and_one_with_more_stays() -> None:
-    merged = plan.with_entries(None, KINDS, ours("StopFailure"), "x") or b""
+    merged = plan.add_entries(None, KINDS, ours("StopFailure"), "x") or b""
     entry = foreign_files.record_entry(None, merged, remove)
     assert foreign_files.restored(merged, entry, remove) is None
     grown = merged.replace(b"{\n", b'{\n  "numStartups": 3,\n', 1)
@@ -222,7 +224,7 @@ def test_the_names_in_the_record_are_unique() -> None:
 
 
 NEW, OLD = "2.1.329", "2.0.77"
-ALL = tuple(registration.NEWER)
+ALL = tuple(registration.FIRST_VERSIONS)
 
 
 @pytest.mark.invariant(
@@ -253,14 +255,14 @@ def test_the_oldest_client_decides(
 
 
 def test_what_nobody_tells_is_no_reason_to_take_an_event_out() -> None:
-    assert plan.supported_events(["", NEW]).events == plan.supported_events([]).events == ALL
-    assert plan.supported_events(["", OLD]) == plan.Choice(events=(), kept_out_by=OLD)
+    assert plan.choose_supported_events(["", NEW]).events == plan.choose_supported_events([]).events == ALL
+    assert plan.choose_supported_events(["", OLD]) == plan.Choice(events=(), kept_out_by=OLD)
 
 
 def test_no_event_needs_less_than_the_version_that_forgives_unknown_ones() -> None:
-    assert plan.oldest_version_for([]) == "" and plan.oldest_version_for(ALL) == "2.1.101"
-    for event in registration.NEWER:
-        assert plan.oldest_version_for([event]) == "2.1.101"
+    assert plan.find_oldest_version([]) == "" and plan.find_oldest_version(ALL) == "2.1.101"
+    for event in registration.FIRST_VERSIONS:
+        assert plan.find_oldest_version([event]) == "2.1.101"
 
 
 def program(folder: Path, body: str) -> Path:

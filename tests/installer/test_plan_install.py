@@ -61,7 +61,8 @@ def test_a_dry_run_shows_everything_and_writes_nothing(machine: Machine) -> None
     shown = machine.csmd("install", "--dry-run")
     assert str(machine.home) in shown and str(path) in shown
     assert all(
-        registration.hook_command(base_interpreter(), machine.home, event) in shown for event in registration.EVENTS
+        registration.hook_command(base_interpreter(), machine.home, event) in shown
+        for event in registration.BASE_TIMEOUTS
     )
     as_json = machine.csmd("install", "--dry-run", "--json")
     assert set(as_json) == {"home", "settings", "service"} and as_json["settings"][0]["path"] == str(path)
@@ -77,7 +78,7 @@ def test_installing_adds_six_hooks_and_leaves_the_others_alone(machine: Machine)
         done["settings"] == [{"path": str(one), "changed": True} for one in (path, server)] and done["daemon"] is None
     )
     assert json.loads(server.read_bytes())["mcpServers"]["csmd"]["command"] == str(machine.paths.hook_dir / "mcp")
-    assert sorted(event for event, _ in ours(machine)) == sorted(registration.EVENTS)
+    assert sorted(event for event, _ in ours(machine)) == sorted(registration.BASE_TIMEOUTS)
     value = json.loads(path.read_bytes())
     theirs = json.loads(FOREIGN)
     assert value["hooks"]["Stop"][0] == theirs["hooks"]["Stop"][0] and value["model"] == "opus"
@@ -136,7 +137,7 @@ def test_two_directories_of_the_assistant_are_both_served_and_both_restored(mach
     machine.csmd("install", "--no-start")
     done = machine.run("install", "--no-start", "--json", CLAUDE_CONFIG_DIR=str(other))
     assert done.returncode == 0, done
-    assert len(ours(machine)) == len(ours(machine, other)) == len(registration.EVENTS)
+    assert len(ours(machine)) == len(ours(machine, other)) == len(registration.BASE_TIMEOUTS)
     machine.transcript(machine.line("user", PREFERENCE), folder=other / "projects" / "-p")
     (machine.assistant / "projects").mkdir()
     machine.start()
@@ -159,7 +160,7 @@ def test_a_file_in_trouble_keeps_no_other_from_being_served(machine: Machine) ->
     rows = {row["path"]: row for row in json.loads(done.stdout)["settings"]}
     assert rows[str(good)] == {"path": str(good), "changed": True}
     assert rows[str(broken)]["changed"] is False and "line 1 column 12" in rows[str(broken)]["trouble"]
-    assert len(ours(machine)) == len(registration.EVENTS) and broken.read_bytes() == b'{"hooks": [}'
+    assert len(ours(machine)) == len(registration.BASE_TIMEOUTS) and broken.read_bytes() == b'{"hooks": [}'
     shown = machine.run("install", "--dry-run")
     assert shown.returncode == 1 and f"{broken}: not changed" in shown.stdout
     good.write_bytes(b"{broken")
@@ -222,7 +223,9 @@ def test_a_directory_that_is_named_later_is_read_by_the_daemon_that_runs(machine
     told = eventually(lambda: [row for row in machine.csmd("status", "--json")["degraded"] if str(work) in row])
     assert "csmd install --config-dir" in told[0] and machine.status()["counts"]["turns"] == 0
     done = machine.csmd("install")
-    assert f"sessions write to {work}: it is read, too" in done and len(ours(machine, work)) == len(registration.EVENTS)
+    assert f"sessions write to {work}, which is also read" in done and len(ours(machine, work)) == len(
+        registration.BASE_TIMEOUTS
+    )
     assert machine.status()["counts"]["turns"] == 1
     assert str(work / "projects") in machine.status()["watching"]
     assert not any(str(work) in row for row in machine.csmd("status", "--json")["degraded"])
@@ -236,7 +239,7 @@ def test_the_registered_commands_work_in_an_empty_environment(machine: Machine, 
     home = machine.root / name
     assert machine.run("install", "--no-start", CSMD_HOME=str(home)).returncode == 0
     hooks = json.loads((machine.assistant / "settings.json").read_bytes())["hooks"]
-    for event in registration.EVENTS:
+    for event in registration.BASE_TIMEOUTS:
         ((group,),) = ([one["hooks"] for one in hooks[event]],)
         payload = {"session_id": "s1", "cwd": "/", "hook_event_name": event, "prompt": "x", "agent_id": "a"}
         done = subprocess.run(
@@ -245,7 +248,7 @@ def test_the_registered_commands_work_in_an_empty_environment(machine: Machine, 
         )  # fmt: skip
         said = b"csmd: memory is not being recorded" if event == "SessionStart" else b""  # there is no daemon
         assert (done.returncode, done.stderr) == (0, b"") and said in done.stdout and bool(done.stdout) == bool(said)
-    assert len(list((home / "spool").glob("*.event"))) == len(registration.EVENTS)
+    assert len(list((home / "spool").glob("*.event"))) == len(registration.BASE_TIMEOUTS)
 
 
 def test_what_hooks_print_gives_is_what_install_writes(machine: Machine) -> None:
@@ -367,7 +370,7 @@ def test_every_hook_file_is_copied_and_private(machine: Machine) -> None:
     assert modes == {
         **dict.fromkeys(plan.HOOK_FILES, 0o600), **dict.fromkeys(plan.HOOK_SCRIPTS, 0o700), "interpreter": 0o600,
         registration.SERVER_SCRIPT: 0o700, "python": 0o600, **dict.fromkeys(plan.LAUNCHERS, 0o700),
-        **dict.fromkeys(plan.FURTHER, 0o600),
+        **dict.fromkeys(plan.EXTRA_SCRIPTS, 0o600),
     }  # fmt: skip
     assert (machine.paths.hook_dir / "python").read_text() == own_interpreter() + "\n"
     assert (machine.paths.hook_dir / "interpreter").read_text() == base_interpreter() + "\n"

@@ -73,7 +73,7 @@ def test_a_damaged_record_is_named_with_what_to_do(machine: Machine, text: str) 
 
 
 def test_where_nothing_is_nothing_is_said_to_stay(machine: Machine) -> None:
-    nothing = f"no data of csmd's in {machine.home}"
+    nothing = f"no csmd data in {machine.home}"
     assert machine.run("uninstall").stdout.splitlines()[-1] == nothing
     (machine.home / "venv").mkdir(parents=True, mode=0o700)
     assert machine.run("uninstall").stdout.splitlines()[-1] == nothing
@@ -103,7 +103,7 @@ def test_what_csmd_made_goes_and_all_else_stays(machine: Machine) -> None:
     assert {path.name for path in foreign} == {
         "notes.txt", "sessions", "run", "venv", "log", "models", "backups", "damaged-by-me", "hook", "quarantine", "memory",
     }  # fmt: skip
-    assert refused == [] and plan.virtual_environments(paths) == [paths.home / "venv"]
+    assert refused == [] and plan.find_virtual_environments(paths) == [paths.home / "venv"]
     assert not (paths.home / "models" / "m").exists() and not (paths.home / "repairing").exists()
 
 
@@ -145,7 +145,7 @@ def test_the_platforms_places_and_the_second_spool_go_too(machine: Machine, monk
                   log_dir=state / "log")  # fmt: skip
     top = machine.root / "top"
     spool = top / spool_places(paths.home)[-1].name
-    monkeypatch.setattr(plan, "_temporary_folders", lambda _: [spool, top])
+    monkeypatch.setattr(plan, "_find_temporary_folders", lambda _: [spool, top])
     for path in (
         paths.home / "csmd.db",
         paths.config_file,
@@ -179,7 +179,7 @@ def test_a_purge_says_what_asks_and_removes_everything(machine: Machine) -> None
     assert done["stopped"] is True and done["purged"]["foreign"] == [] and done["purged"]["refused"] == []
     assert not machine.home.exists() and settings.read_text() == "{}"
     assert list((machine.assistant / "projects").rglob("*.jsonl"))
-    assert "no data of csmd's to delete" in machine.csmd("uninstall", "--purge", "--dry-run")
+    assert "no csmd data to delete" in machine.csmd("uninstall", "--purge", "--dry-run")
 
 
 def typed(machine: Machine, *arguments: str, answer: str) -> tuple[int, str]:
@@ -194,12 +194,12 @@ def test_y_and_yes_are_yes_and_the_question_says_how_much_goes(machine: Machine)
     machine.csmd("install", "--no-start")
     for answer in ("n", ""):
         code, said = typed(machine, "uninstall", "--purge", answer=answer)
-        assert code == 1 and "nothing was changed" in said and machine.paths.install_record.exists()
-        assert re.search(r"Delete all of csmd's data, [0-9]+ files, [0-9.]+ [KM]?B, for good\? \[y/N\]", said)
+        assert code == 1 and "no change" in said and machine.paths.install_record.exists()
+        assert re.search(r"Permanently delete all of csmd's data, [0-9]+ files, [0-9.]+ [KM]?B\? \[y/N\]", said)
     for answer in ("y", "yes"):
         machine.csmd("install", "--no-start")
         code, said = typed(machine, "uninstall", "--purge", answer=answer)
-        assert code == 0 and "nothing of csmd is left" in said and not machine.home.exists()
+        assert code == 0 and "everything of csmd was deleted" in said and not machine.home.exists()
 
 
 def test_settings_that_cannot_be_given_back_keep_the_data(machine: Machine) -> None:

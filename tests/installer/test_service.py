@@ -40,11 +40,11 @@ def unit(
 
 
 def systemd_text(made: Unit, version: int = 252) -> str:
-    return service.systemd_unit(made, version=version)
+    return service.format_systemd_unit(made, version=version)
 
 
 def plist(made: Unit) -> bytes:
-    return service.launchd_plist(made, stderr=made.home / "run" / "service.stderr").encode()
+    return service.format_launchd_plist(made, stderr=made.home / "run" / "service.stderr").encode()
 
 
 def verified(tmp_path: Path, text: str) -> str:
@@ -104,8 +104,8 @@ def test_every_home_has_a_name_of_its_own_and_units_tell_whose_they_are() -> Non
     assert names[0] == "csmd" and len(set(names)) == 3
     for made in (default, other, third):
         for text in (systemd_text(made), plist(made).decode()):
-            assert service.mark_in_unit(text) == made.mark
-    assert service.mark_in_unit("[Service]\nExecStart=/bin/true\n") == ""
+            assert service.find_mark(text) == made.mark
+    assert service.find_mark("[Service]\nExecStart=/bin/true\n") == ""
 
 
 # --- launchd
@@ -236,7 +236,7 @@ def test_a_daemon_that_was_killed_is_brought_back_by_the_next_session_and_by_not
             age(command, 61)
         before = machine.instance()
         machine.hook("SessionStart", source="startup")
-        assert (machine.instance(), service.running_service(machine.paths)) == (before, None), hindrance
+        assert (machine.instance(), service.find_process(machine.paths)) == (before, None), hindrance
         machine.paths.run_dir.chmod(0o700)
 
 
@@ -294,11 +294,11 @@ def test_the_daemon_is_detached_from_who_started_it(machine: Machine) -> None:
 
 def test_a_daemon_that_was_killed_is_known_to_be_gone(machine: Machine) -> None:
     child = machine.start()
-    assert service.running_service(machine.paths) is not None
+    assert service.find_process(machine.paths) is not None
     child.kill()
     child.wait()
     assert machine.instance() == child.pid, "its file is still there"
-    assert service.running_service(machine.paths) is None
+    assert service.find_process(machine.paths) is None
     assert machine.csmd("stop", "--json") == {"stopped": False}
     assert machine.csmd("start", "--json")["started"] is True
 
@@ -315,7 +315,7 @@ def test_a_pid_that_came_round_again_is_not_our_daemon(machine: Machine) -> None
         "\xff",
     ):
         machine.paths.instance.write_text(text)
-        assert service.running_service(machine.paths) is None, text
+        assert service.find_process(machine.paths) is None, text
     assert machine.csmd("stop", "--json") == {"stopped": False}
 
 
@@ -391,9 +391,9 @@ def test_an_upgrade_starts_nothing_that_was_stopped_on_purpose_and_needs_an_inst
     record = wire.loads(machine.paths.install_record.read_bytes())
     machine.paths.install_record.write_text(wire.pretty({**record, "version": "0.0.9"}))
     shown = machine.csmd("upgrade")
-    assert "0.0.9 to" in shown and "prompt" in shown and "stopped by you" in shown
-    assert service.running_service(machine.paths) is None and machine.paths.stopped_mark.exists()
-    assert (machine.paths.hook_dir / "prompt").read_bytes() == (plan.shipped_folder() / "prompt").read_bytes()
+    assert "0.0.9 to" in shown and "prompt" in shown and "daemon   stopped; `csmd start` starts it" in shown
+    assert service.find_process(machine.paths) is None and machine.paths.stopped_mark.exists()
+    assert (machine.paths.hook_dir / "prompt").read_bytes() == (plan.find_shipped_folder() / "prompt").read_bytes()
 
 
 WSL2 = "Linux version 5.15.153.1-microsoft-standard-WSL2 (root@x) (gcc 11.2.0) #1 SMP"
@@ -457,7 +457,7 @@ def test_where_no_manager_is_the_reason_is_given(machine: Machine, commands: Pat
     assert isinstance(told, str) and service.ENABLE_SYSTEMD in told
     stand_in(commands, "systemctl", "*UnitPath*) echo UnitPath=/somewhere/else /etc/systemd/user;;")
     told = service.find_manager(machine.paths, platform="linux")
-    assert isinstance(told, str) and "does not look for units in" in told
+    assert isinstance(told, str) and "does not search" in told
 
 
 def test_a_manager_that_looks_where_we_write_is_used(machine: Machine, commands: Path, a_home_of_its_own: Path) -> None:
@@ -478,13 +478,13 @@ def test_the_end_at_logout_is_told_where_nobody_sits_at_a_screen(
 ) -> None:
     kept = Manager(machine.paths, machine.root / "csmd.service", "systemd")
     stand_in(commands, "loginctl", "*Linger*) echo no;;")
-    assert kept.lifetime_note() == LINGER and "enable-linger" in LINGER
+    assert kept.describe_lifetime() == LINGER and "enable-linger" in LINGER
     monkeypatch.setenv("DISPLAY", ":0")
-    assert kept.lifetime_note() == ""
+    assert kept.describe_lifetime() == ""
     monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 1 10.0.0.2 22")
-    assert kept.lifetime_note() == LINGER
+    assert kept.describe_lifetime() == LINGER
     stand_in(commands, "loginctl", "*Linger*) echo yes;;")
-    assert kept.lifetime_note() == ""
+    assert kept.describe_lifetime() == ""
     assert not any("enable" in line for line in asked(commands)), "said, never done"
 
 
@@ -497,11 +497,11 @@ def test_a_unit_that_somebody_else_wrote_is_not_written_over(machine: Machine, c
     kept = Manager(machine.paths, machine.root / "csmd.service", "systemd")
     for theirs in ("[Service]\nExecStart=/bin/true\n", kept.text().replace("csmd: home ", "csmd: home 0123456789ab ")):
         kept.file.write_text(theirs)
-        with pytest.raises(ConfigError, match="is there already"):
+        with pytest.raises(ConfigError, match="exists and is not"):
             service.plan_for(kept)
     kept.file.unlink()
     kept.file.symlink_to("/dev/null")  # a masked unit
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="exists and is not"):
         service.plan_for(kept)
 
 
@@ -511,16 +511,16 @@ def test_what_was_placed_is_taken_back_even_where_the_manager_is_gone(machine: M
     machine.home.mkdir(mode=0o700)
     before = sorted(machine.root.rglob("*"))
     planned = service.plan_for(kept)
-    assert service.place(machine.paths, planned) is True
+    assert service.install_unit(machine.paths, planned) is True
     assert kept.file.stat().st_mode & 0o777 == 0o600
-    assert service.place(machine.paths, service.plan_for(kept)) is False, "as it should be"
+    assert service.install_unit(machine.paths, service.plan_for(kept)) is False, "as it should be"
     wants = kept.file.parent / "default.target.wants"
     wants.mkdir()  # as `systemctl enable` does
     (wants / kept.file.name).symlink_to(kept.file)
-    assert service.recorded_manager(machine.paths) == kept
+    assert service.find_recorded_manager(machine.paths) == kept
     stand_in(commands, "systemctl", "")
-    assert service.recorded_manager(machine.paths) is None, "it does not answer"
-    assert service.remove(machine.paths) is True and service.remove(machine.paths) is False
+    assert service.find_recorded_manager(machine.paths) is None, "it does not answer"
+    assert service.remove_unit(machine.paths) is True and service.remove_unit(machine.paths) is False
     assert sorted(machine.root.rglob("*")) == before
 
 
@@ -531,9 +531,9 @@ def test_a_manager_that_refuses_is_told_with_what_it_said(machine: Machine, comm
     kept = Manager(machine.paths, machine.root / "csmd.service", "systemd")
     machine.home.mkdir(mode=0o700)
     with pytest.raises(CsmdError, match="Access denied") as raised:
-        service.place(machine.paths, service.plan_for(kept))
+        service.install_unit(machine.paths, service.plan_for(kept))
     assert "--no-service" in raised.value.hint
-    assert service.recorded_unit(machine.paths) == str(kept.file), "so that it can be taken back"
+    assert service.read_recorded_unit(machine.paths) == str(kept.file), "so that it can be taken back"
 
 
 # --- launchd
@@ -551,7 +551,7 @@ def test_launchd_is_told_what_to_keep_and_to_forget_it(
         and kept.file.parent == a_home_of_its_own / "Library/LaunchAgents"
     )
     machine.home.mkdir(mode=0o700)
-    service.place(machine.paths, service.plan_for(kept))
+    service.install_unit(machine.paths, service.plan_for(kept))
     assert plistlib.loads(kept.file.read_bytes())["Label"] == kept.name
     (commands / "asked").unlink()
     mine = f"gui/{os.getuid()}"
@@ -564,7 +564,7 @@ def test_launchd_is_told_what_to_keep_and_to_forget_it(
         f"launchctl bootout {mine}/{kept.name}",
         f"launchctl disable {mine}/{kept.name}",
     ]
-    service.remove(machine.paths)
+    service.remove_unit(machine.paths)
     assert (
         not (a_home_of_its_own / "Library").exists() and asked(commands)[-1] == f"launchctl enable {mine}/{kept.name}"
     )

@@ -137,5 +137,5 @@ def test_uninstalling_leaves_a_plugin_that_was_changed_and_says_so(machine: Mach
     plugin.write_text(f"{plugin.read_text()}export const mine = async () => ({{}})\n")
     extended = plugin.read_bytes()
     done = machine.run("uninstall")
-    assert "csmd.js was changed since csmd wrote it and stays" in done.stdout + done.stderr
+    assert "csmd.js was kept: it was edited since csmd wrote it" in done.stdout + done.stderr
     assert plugin.read_bytes() == extended

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from machine import PREFERENCE, Machine, event_frames, eventually, peer
 
-from csmd.hosts.claude.registration import EVENTS
+from csmd.hosts.claude.registration import BASE_TIMEOUTS
 from csmd.installer import plan
 
 ROUNDS = 12
@@ -78,9 +78,9 @@ def test_what_two_commands_leave_in_the_spool_becomes_one_turn(machine: Machine)
 def test_the_plugin_has_the_events_and_timeouts_of_the_settings_and_no_others() -> None:
     import json
 
-    root = plan.shipped_folder().parent
+    root = plan.find_shipped_folder().parent
     hooks = json.loads((root / "hooks" / "hooks.json").read_text())["hooks"]
-    assert {event: groups[0]["hooks"][0]["timeout"] for event, groups in hooks.items()} == dict(EVENTS)
+    assert {event: groups[0]["hooks"][0]["timeout"] for event, groups in hooks.items()} == dict(BASE_TIMEOUTS)
     for event, groups in hooks.items():
         (group,) = groups
         (handler,) = group["hooks"]
@@ -94,7 +94,7 @@ def test_the_plugins_manifests_are_true() -> None:
 
     import csmd
 
-    root = plan.shipped_folder().parent
+    root = plan.find_shipped_folder().parent
     manifest = json.loads((root / ".claude-plugin" / "plugin.json").read_text())
     market = json.loads((root / ".claude-plugin" / "marketplace.json").read_text())
     assert manifest["version"] == csmd.__version__

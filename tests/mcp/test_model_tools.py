@@ -15,7 +15,7 @@ from machine import PREFERENCE, Machine
 from csmd import client
 from csmd.errors import CsmdError
 from csmd.mcp import model_tools, stdio_server
-from csmd.mcp.model_tools import Asker, call_tool
+from csmd.mcp.model_tools import Caller, call_tool
 from csmd.text import display
 
 #: As csmd distils it from what the machine's user says.
@@ -42,9 +42,9 @@ def real(shared_machine: Machine) -> Machine:
     return shared_machine
 
 
-def asker(machine: Machine, directory: str | None = None) -> Asker:
+def asker(machine: Machine, directory: str | None = None) -> Caller:
     chosen = str(machine.project) if directory is None else directory
-    return Asker(paths=machine.paths, directory=chosen, session=SESSION)
+    return Caller(paths=machine.paths, directory=chosen, session=SESSION)
 
 
 def say(machine: Machine, name: str, directory: str | None = None, **arguments: Any) -> str:
@@ -89,7 +89,7 @@ def test_what_is_shown_has_its_source_and_a_session_its_statements(real: Machine
     goal = real.call("csm_goal_set", text="Ship the heron", project=str(real.project), by_person=True)["id"]
     assert f"{goal}: Ship the heron (by the user, " in say(real, "show", id=goal)
     kept = real.call("csm_checkpoint_create", session="s1", project=str(real.project), note="half way")
-    assert "- noted: half way" in say(real, "show", id=kept["id"]) and "- goal: " in say(real, "show", id=kept["id"])
+    assert "- note: half way" in say(real, "show", id=kept["id"]) and "- goal: " in say(real, "show", id=kept["id"])
     session = say(real, "show", id="s1")
     assert session.splitlines()[1].startswith("session s1 in ") and SAID in session
     assert "there is no memory" in refused(real, "show", id="m0000000000")
@@ -98,13 +98,13 @@ def test_what_is_shown_has_its_source_and_a_session_its_statements(real: Machine
 
 def test_what_a_model_saves_counts_as_its_own_and_it_is_told_so(real: Machine) -> None:
     said = say(real, "remember", text="The heron service listens on port 4117.")
-    assert "counts as yours" in said and "until the user says it" in said
+    assert "counts as yours" in said and "until the user states it" in said
     kept = real.call("csm_memory_show", id=id_in(said), asking=str(real.project))
     assert (kept["origin"], kept["authority"], kept["session_id"]) == ("model_saved", "assistant", SESSION)
     assert "heron service" not in real.call("csm_memory_context", project=str(real.project))["text"]
     assert "by an assistant" in say(real, "search", query="heron service port")
     again = say(real, "remember", text="The heron service listens on port 4117.")
-    assert "knew that already" in again and id_in(again) == kept["id"]
+    assert "Already known" in again and id_in(again) == kept["id"]
     assert "Forgotten" in say(real, "forget", id=kept["id"])
     assert "forgot this text" in refused(real, "remember", text="The heron service listens on port 4117.")
 
@@ -228,7 +228,7 @@ def test_no_text_closes_the_fence_nor_speaks_as_the_host(machine: Machine) -> No
 def test_an_answer_is_never_longer_than_its_cap(bodies: list[str]) -> None:
     machine = Machine(root=Path("/nonexistent"))
     found = FOUND | {"hits": [hit(body, number) for number, body in enumerate(bodies)]}
-    fixed = Asker(paths=machine.paths, directory="/p", session="")
+    fixed = Caller(paths=machine.paths, directory="/p", session="")
     said, failed = call_tool(fixed, lambda *_: found, "search", {"query": "x", "limit": 20})
     assert not failed and len(said.encode()) <= model_tools.MAX_ANSWER_BYTES + 500
 
@@ -240,7 +240,7 @@ def test_whatever_a_model_passes_is_answered_in_words(name: str, given_: dict[st
     def ask(*_: Any) -> Any:
         raise CsmdError("the daemon says no", hint="do this")
 
-    fixed = Asker(paths=Machine(root=Path("/nonexistent")).paths, directory="/p", session="")
+    fixed = Caller(paths=Machine(root=Path("/nonexistent")).paths, directory="/p", session="")
     said, failed = call_tool(fixed, ask, name, given_)
     assert failed and said.startswith("csmd: ")
     said.encode()
@@ -251,12 +251,12 @@ def test_arguments_are_taken_as_models_write_them(real: Machine) -> None:
     assert "limit must be int" in refused(real, "search", query="x", limit="many")
     assert "needs the parameter 'query'" in refused(real, "search")
     for limit in (10_000, 100_000, 21, 0, -1):
-        assert f"limit is {limit:,}. What helps: give 1 to 20" in refused(real, "search", query="the", limit=limit)
+        assert f"limit is {limit:,}. Try: give 1 to 20" in refused(real, "search", query="the", limit=limit)
     assert len(say(real, "search", query="the", limit=20).splitlines()) <= model_tools.MAX_HITS + 2
 
 
 def test_a_session_whose_directory_is_gone_is_told_so(real: Machine) -> None:
-    assert "directory in which this session began is gone" in refused(real, "search", directory="", query="x")
+    assert "directory in which this session began no longer exists" in refused(real, "search", directory="", query="x")
 
 
 def test_four_tools_cost_a_session_few_tokens(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,7 +266,7 @@ def test_four_tools_cost_a_session_few_tokens(machine: Machine, monkeypatch: pyt
     assert [tool["name"] for tool in model_tools.tools_json()] == ["search", "show", "remember", "forget"]
     assert display.estimate_tokens(shown) < 420
     monkeypatch.setattr(client, "capture_state", lambda _: "x" * 900)
-    told = stdio_server.compose_instructions(stdio_server.describe_trouble(machine.paths))
+    told = stdio_server.compose_instructions(stdio_server.describe_problem(machine.paths))
     assert told.startswith("ATTENTION: xxx") and len(told.encode()) <= 2_000, "the assistant keeps no more"
 
 
@@ -276,14 +276,14 @@ def test_four_tools_cost_a_session_few_tokens(machine: Machine, monkeypatch: pyt
 def test_the_instructions_say_when_capture_is_dead(machine: Machine) -> None:
     daemon = machine.start()
     assert (
-        stdio_server.describe_trouble(machine.paths) == ""
+        stdio_server.describe_problem(machine.paths) == ""
         and stdio_server.compose_instructions("") == stdio_server.INSTRUCTIONS
     )
     machine.stop(daemon)
-    dead = stdio_server.describe_trouble(machine.paths)
+    dead = stdio_server.describe_problem(machine.paths)
     assert dead.startswith("ATTENTION: csmd: memory is not being recorded") and "csmd start" in dead
     machine.paths.stopped_mark.touch()
-    assert stdio_server.describe_trouble(machine.paths).startswith("The user stopped csmd's daemon"), (
+    assert stdio_server.describe_problem(machine.paths).startswith("The user stopped csmd's daemon"), (
         "they know: no alarm"
     )
 
@@ -303,5 +303,5 @@ def test_the_state_is_told_from_what_the_daemon_says(
     monkeypatch.setattr(client, "capture_state", lambda _: "")
     monkeypatch.setattr(client, "endpoint", lambda _: None)
     monkeypatch.setattr(client, "call", lambda *_, **__: status)
-    said = stdio_server.describe_trouble(machine.paths)
+    said = stdio_server.describe_problem(machine.paths)
     assert told in said and bool(said) == bool(told)

@@ -89,7 +89,7 @@ def test_an_assistants_settings_get_the_server_and_lose_it_byte_for_byte(home: M
     assert again.changed and "--tools" not in path.read_text()
     assert plan.remove_server(home.config(), name).changed
     assert path.read_bytes() == before
-    with pytest.raises(CsmdError, match="csmd put nothing into"):
+    with pytest.raises(CsmdError, match="csmd has no entry in"):
         plan.remove_server(home.config(), name)
 
 
@@ -118,7 +118,7 @@ def test_another_server_of_the_name_stays(home: Machine, name: str) -> None:
     before = foreign_settings(name).replace(b"other", b"csmd")
     path = settings_of(name, before)
     change = plan.install_server(home.config(), name, [])
-    assert not change.changed and "another server named csmd" in change.out[0] and path.read_bytes() == before
+    assert not change.changed and "a server named csmd" in change.out[0] and path.read_bytes() == before
 
 
 def test_an_assistant_that_never_ran_here_is_said_to_have_no_settings(home: Machine) -> None:
@@ -162,7 +162,7 @@ def test_claude_code_keeps_the_tools_that_were_chosen(home: Machine) -> None:
     home.assistant.mkdir()
     plan.install_server(home.config(), "claude", ["--tools", "memory"])
     path = home.assistant / ".claude.json"
-    later = plan.plan_merge(path, [plan.SERVER_KINDS["claude"]], plan.entries_for(home.config()))
+    later = plan.plan_merge(path, [plan.SERVER_KINDS["claude"]], plan.make_registration(home.config()))
     assert later.after == later.before, "installing csmd again changes nothing of it"
     assert json.loads(path.read_text())["mcpServers"]["csmd"]["args"] == ["--tools", "memory"]
     plan.remove_server(home.config(), "claude")

@@ -123,7 +123,7 @@ def test_a_client_of_the_handshake_is_given_instructions_and_four_tools_that_wor
     said, failed = talk.call("search", query="database_url")
     assert SAID in said and not failed
     kept, failed = talk.call("remember", text="The pelican job runs at four.")
-    assert kept.startswith("Kept as m") and not failed
+    assert kept.startswith("Saved as m") and not failed
     assert talk.call("nothing", a=1)[1], "an unknown tool is a tool's error"
     assert talk.ask("ping")["result"] == {}
 
@@ -143,7 +143,7 @@ def test_a_daemon_that_goes_and_comes_does_not_break_a_session(machine: Machine)
         said, failed = talk.call("search", query="x")
         assert failed and "csmd is not installed here" in said and "csmd install" in said
         first = machine.start()
-        assert talk.call("search", query="x") == ("Nothing found. everywhere=true looks in other projects, too. Only words could be compared: other words may find more.", False)  # fmt: skip
+        assert talk.call("search", query="x") == ("Nothing found. everywhere=true also searches other projects. Searched by words only; synonyms may find more.", False)  # fmt: skip
         machine.stop(first)
         machine.spawn()  # it is starting: the call waits for it
         said, failed = talk.call("remember", text="The crane job runs at six.")
@@ -246,7 +246,7 @@ def test_the_registered_server_knows_its_session_has_no_key_and_no_child_whateve
         place.rmdir()
 
 
-PLUGIN = plan.shipped_folder().parent
+PLUGIN = plan.find_shipped_folder().parent
 
 
 def other_home(machine: Machine) -> dict[str, str]:

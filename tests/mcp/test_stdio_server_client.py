@@ -90,7 +90,7 @@ def test_every_tool_is_listed_with_a_schema_and_answers_good_and_bad_arguments(r
                 text, failed = await said(
                     session, tool.name, **{key: GIVEN[key] for key in schema["required"]}, limit=100_000
                 )
-                assert failed and f"limit is 100,000. What helps: give 1 to {most}" in text, (tool.name, text)
+                assert failed and f"limit is 100,000. Try: give 1 to {most}" in text, (tool.name, text)
             text, failed = await said(session, tool.name, **{key: GIVEN[key] for key in schema["required"]})
             assert text.startswith("csmd: ") if failed else text, (tool.name, text)
             assert len(text.encode()) <= model_tools.MAX_ANSWER_BYTES + 500
@@ -140,7 +140,7 @@ def test_a_model_reads_the_schema_whole_and_puts_a_question_to_it(real: Machine)
         text, failed = await said(session, "csm_store_query", sql=question)
         assert not failed and '- "count(*)"\nrows:\n- ["user",1]\n' in text, text
         text, failed = await said(session, "csm_store_query", sql="select text from main.turns")
-        assert failed and "no such table: main.turns. What helps: call csm_store_schema" in text, text
+        assert failed and "no such table: main.turns. Try: call csm_store_schema" in text, text
 
     with_client(real, use, "--tools", "questions")
 
@@ -219,7 +219,7 @@ def test_where_neither_tells_the_project_a_model_is_told_so(real: Machine) -> No
 def test_what_only_words_compare_is_answered_with_what_is_nearest(real: Machine) -> None:
     async def use(session: Any) -> None:
         text, failed = await said(session, "search", query="config of the quarterly newsletter layout")
-        assert "config" in text and "Only words could be compared" in text and not failed
+        assert "config" in text and "Searched by words only" in text and not failed
         text, _ = await said(session, "search", query="zygote marzipan")
         assert text.startswith("Nothing found.")
 

@@ -12,8 +12,7 @@ from recall_fixtures import ordinary
 
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.recall import hybrid_search, visibility
-from csmd.recall.hybrid_search import Query
-from csmd.recall.scored_statement import ScoredStatement
+from csmd.recall.hybrid_search import Query, ScoredStatement
 from csmd.store import failures, memories, vectors
 from csmd.store.core import Store
 from csmd.store.search import SearchFilter

@@ -18,9 +18,8 @@ from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
 from csmd.recall import prompt, ranking, threads, visibility
-from csmd.recall.hybrid_search import Embed
+from csmd.recall.hybrid_search import Embed, ScoredStatement
 from csmd.recall.prompt import Line
-from csmd.recall.scored_statement import ScoredStatement
 from csmd.store import instruction_rows, memories, passages, purge, receipts, tampered_transcripts, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows

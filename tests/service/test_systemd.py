@@ -131,7 +131,7 @@ def test_an_upgrade_replaces_what_is_older_and_loses_no_event(served: ServedMach
     assert served.shown("MainPID")["MainPID"] == str(done["daemon"]["pid"])
     served.csmd("stop")
     file.write_text(f"{unit}# older\n")
-    assert "stopped by you" in served.csmd("upgrade") and file.read_text() == unit
+    assert "stopped; `csmd start` starts it" in served.csmd("upgrade") and file.read_text() == unit
     assert served.shown("UnitFileState", "ActiveState") == {"UnitFileState": "disabled", "ActiveState": "inactive"}
 
 
@@ -158,9 +158,9 @@ def test_a_daemon_that_cannot_run_says_why_and_does_not_spin(served: ServedMachi
 
     eventually(is_given_up_when_killed)
     status = served.run("status")
-    assert status.returncode == 3 and "systemd starts it no more" in status.stderr and "journalctl" in status.stderr, (
-        status
-    )
+    assert (
+        status.returncode == 3 and "systemd no longer starts it" in status.stderr and "journalctl" in status.stderr
+    ), status
 
 
 def test_each_home_has_a_unit_of_its_own_whatever_its_path(served: ServedMachine) -> None:
@@ -193,7 +193,7 @@ def test_a_program_is_started_whatever_its_path(served: ServedMachine) -> None:
             environment={"CSMD_HOME": str(program.parent)},
         )  # fmt: skip
         (served.units / "csmd.service").write_text(
-            service.systemd_unit(unit, version=252).replace("Type=notify", "Type=oneshot")
+            service.format_systemd_unit(unit, version=252).replace("Type=notify", "Type=oneshot")
         )
         served.sh("systemctl", "--user", "daemon-reload")
         served.sh("systemctl", "--user", "start", "csmd.service")
@@ -245,7 +245,7 @@ def test_a_team_is_shared_with_beside_the_unit_that_has_no_network(served: Serve
         "ask the owner of the database to join first"
         in served.run("team", "join", team.network_url("cyd"), "--yes").stderr
     )
-    with postgres.connected(team.url("ann")) as rows:  # who owns the database makes the tables
+    with postgres.open_connection(team.url("ann")) as rows:  # who owns the database makes the tables
         postgres.prepare(rows)
     served.csmd("team", "join", team.network_url("cyd"), "--yes")
     served.csmd("team", "share", str(served.project), "--as", "shop", "--private", "--yes")

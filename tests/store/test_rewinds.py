@@ -120,8 +120,8 @@ def test_a_prompt_that_goes_back_further_is_known_behind_lines_that_are_no_turns
 
 
 def test_an_edited_first_prompt_leaves_the_first_one_behind(world: World) -> None:
-    first = (Line("p1", transcript.ROOT, REDIS), Line("a1", "p1", "Understood.", "assistant"))
-    world.read(*first, Line("p2", transcript.ROOT, RABBIT))
+    first = (Line("p1", transcript.ROOT_PARENT, REDIS), Line("a1", "p1", "Understood.", "assistant"))
+    world.read(*first, Line("p2", transcript.ROOT_PARENT, RABBIT))
     world.believe()
     assert (world.told(), world.rewound()) == ({RABBIT}, ["p1", "a1"])
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from team_server import MEMBERS, TeamServer
+from team_server import MEMBERS, TeamServer, add_vector
 
 from csmd.errors import StoreError
 from csmd.team import postgres
@@ -20,7 +20,7 @@ READABLE = "select name from projects order by name"
 def rows(team: TeamServer) -> Iterator[Rows]:
     """A connection of each member; ann has made the tables."""
     with ExitStack() as open_ones:
-        found = {role: open_ones.enter_context(postgres.connected(team.url(role))) for role in MEMBERS}
+        found = {role: open_ones.enter_context(postgres.open_connection(team.url(role))) for role in MEMBERS}
         for role in MEMBERS:
             assert postgres.prepare(found[role]) == (role == "ann")
         yield found
@@ -50,7 +50,7 @@ def test_a_project_is_read_by_its_readers_alone_with_all_that_hangs_on_it(rows: 
                 rows["ann"].insert("links", from_seq=seq, to_seq=other, relationship="r", weight=1.0, created_at="")
             else:
                 rows["ann"].insert(table, memory_seq=seq, **values)
-        postgres.add_vector(rows["ann"], "m", seq, 0, 9, b"\x01\x02")
+        add_vector(rows["ann"], "m", seq, 0, 9, b"\x01\x02")
         postgres.delete_memory(rows["ann"], f"n-{name}") or pytest.fail("it was there")
         session = rows["ann"].insert_keyed("sessions", id=f"s-{name}", project_seq=made[name])
         digest = {
@@ -113,7 +113,7 @@ def test_one_authors_rows_are_seen_alone_where_that_is_asked_for(rows: Rows) -> 
 def test_a_server_without_pgvector_and_one_of_a_newer_csmd_are_refused(team: TeamServer) -> None:
     with team.connected("postgres") as connection:
         connection.execute("drop extension vector")
-    with postgres.connected(team.url("ann")) as rows:
+    with postgres.open_connection(team.url("ann")) as rows:
         with pytest.raises(StoreError, match="no pgvector") as refused:
             postgres.prepare(rows)
         assert "create extension vector" in refused.value.hint
@@ -133,7 +133,7 @@ def test_what_fails_says_nothing_of_the_values(rows: Rows) -> None:
     assert "duplicate key" in failed.value.what and "secret" not in failed.value.what
     with (
         pytest.raises(StoreError, match="the team's server"),
-        postgres.connected("postgresql://ann@/none?host=/nowhere"),
+        postgres.open_connection("postgresql://ann@/none?host=/nowhere"),
     ):
         pass
 
@@ -141,9 +141,9 @@ def test_what_fails_says_nothing_of_the_values(rows: Rows) -> None:
 def test_the_places_for_embedding_models_are_few(rows: Rows) -> None:
     seq = put(rows["ann"], rows["ann"].insert_keyed("projects", name="shop"), "m1")
     for number in range(32):
-        postgres.add_vector(rows["ann"], f"model {number}", seq, 0, 9, bytes([1, 255]))
+        add_vector(rows["ann"], f"model {number}", seq, 0, 9, bytes([1, 255]))
     with pytest.raises(StoreError, match="no room"):
-        postgres.add_vector(rows["ann"], "one more", seq, 0, 9, bytes([1, 2]))
+        add_vector(rows["ann"], "one more", seq, 0, 9, bytes([1, 2]))
     with rows["ann"].transaction(write=True):
         assert postgres.vector_hits(rows["ann"], "model 3", bytes([1, 254]), projects=None, limit=1) == [
             (seq, 0, 9, 1.0)

@@ -22,7 +22,7 @@ SHARE = {"name": "example.org/shop", "workspace": "", "readers": None}
 @pytest.fixture
 def rows(team: TeamServer) -> Iterator[dict[str, ServerRows]]:
     with ExitStack() as open_ones:
-        found = {role: open_ones.enter_context(postgres.connected(team.url(role))) for role in MEMBERS}
+        found = {role: open_ones.enter_context(postgres.open_connection(team.url(role))) for role in MEMBERS}
         postgres.prepare(found["ann"])
         yield found
 
@@ -49,7 +49,7 @@ def receive(
     rows: ServerRows, project: int, cursor: tuple[int, int], limit: int = 200
 ) -> tuple[list[Any], tuple[int, int]]:
     with rows.transaction(write=False):
-        found = shared_rows.changed_since(rows, project, xid=cursor[0], item=cursor[1], limit=limit)
+        found = shared_rows.list_changes_since(rows, project, xid=cursor[0], item=cursor[1], limit=limit)
     return found, (found[-1]["xid"], found[-1]["item"]) if found else cursor
 
 
@@ -69,7 +69,7 @@ def test_what_is_sent_twice_is_there_once_and_as_it_was_sent_last(rows: dict[str
         for table in ("memories", "belief_changes", "vectors", "scenes")
     }
     assert counted == {"memories": 2, "belief_changes": 2, "vectors": 2, "scenes": 2}
-    (project,) = shared_rows.visible_projects(rows["bob"])
+    (project,) = shared_rows.list_visible_projects(rows["bob"])
     found, _ = receive(rows["bob"], project["seq"], (0, 0))
     assert {change["id"]: change["record"]["text"] for change in found} == {
         "m1": "The port is 8443",
@@ -93,7 +93,7 @@ def test_what_a_colleague_no_longer_holds_comes_without_its_words(rows: dict[str
         record("m2", "deleted soon"),
         record("m3", "an assistant's", authority="assistant"),
     )
-    (project,) = shared_rows.visible_projects(rows["bob"])
+    (project,) = shared_rows.list_visible_projects(rows["bob"])
     found, cursor = receive(rows["bob"], project["seq"], (0, 0))
     assert [(change["id"], change["record"] is None) for change in found] == [
         ("m1", False),
@@ -109,7 +109,7 @@ def test_what_a_colleague_no_longer_holds_comes_without_its_words(rows: dict[str
 
 def test_a_memory_that_moves_to_another_project_leaves_the_first(rows: dict[str, ServerRows]) -> None:
     send(rows["ann"], record("m1", "moves"))
-    (project,) = shared_rows.visible_projects(rows["bob"])
+    (project,) = shared_rows.list_visible_projects(rows["bob"])
     _, cursor = receive(rows["bob"], project["seq"], (0, 0))
     with rows["ann"].transaction(write=True):
         made = shared_rows.put_projects(rows["ann"], [SHARE, {**SHARE, "name": "other"}], [])
@@ -123,9 +123,9 @@ def test_a_memory_that_moves_to_another_project_leaves_the_first(rows: dict[str,
 @pytest.mark.invariant("What colleagues send at the same time is received, all of it")
 def test_what_commits_late_is_not_passed_by(rows: dict[str, ServerRows], team: TeamServer) -> None:
     send(rows["ann"], record("m0", "the first"))
-    (project,) = shared_rows.visible_projects(rows["bob"])
+    (project,) = shared_rows.list_visible_projects(rows["bob"])
     _, cursor = receive(rows["bob"], project["seq"], (0, 0))
-    with postgres.connected(team.url("ann")) as slow:
+    with postgres.open_connection(team.url("ann")) as slow:
         with slow.transaction(write=True):
             shared_rows.put_memories(slow, [record("m1", "slow")], {SHARE["name"]: project["seq"]})
             send(rows["ann"], record("m2", "quick"))
@@ -139,13 +139,13 @@ def test_what_commits_late_is_not_passed_by(rows: dict[str, ServerRows], team: T
 @pytest.mark.invariant("What colleagues send at the same time is received, all of it")
 def test_a_reader_among_many_writers_has_everything_in_the_end(rows: dict[str, ServerRows], team: TeamServer) -> None:
     send(rows["ann"], record("m", "the first"))
-    (project,) = shared_rows.visible_projects(rows["bob"])
+    (project,) = shared_rows.list_visible_projects(rows["bob"])
     seen: dict[str, str] = {}
     cursor = (0, 0)
 
     def write(number: int) -> None:
         chance = random.Random(number)
-        with postgres.connected(team.url("ann")) as own:
+        with postgres.open_connection(team.url("ann")) as own:
             for at in range(12):
                 with own.transaction(write=True):
                     for each in range(chance.randrange(1, 4)):
@@ -182,7 +182,7 @@ def test_a_search_adds_ranks_of_words_and_meaning_and_heeds_walls(rows: dict[str
 
     def search(wall: str, vector: bytes = b"") -> list[tuple[str, str]]:
         with rows["bob"].transaction(write=True):
-            found = shared_rows.search(rows["bob"], ["deploy"], wall=wall, model="m", vector=vector, limit=10)
+            found = shared_rows.search(rows["bob"], ["deploy"], workspace=wall, model="m", vector=vector, limit=10)
         assert all(hit["author"] == "ann" for hit in found)
         return [(hit["kind"], hit["id"]) for hit in found]
 

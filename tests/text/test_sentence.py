@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd import data
-from csmd.text import orders, sentence, statement_trimming
+from csmd.text import sentence, trimming
 
 #: The functions on sentences, whatever module they are in.
-FUNCTIONS = SimpleNamespace(**vars(sentence) | vars(orders) | vars(statement_trimming))
+FUNCTIONS = SimpleNamespace(**vars(sentence) | vars(trimming))
 #: What is asked of the parse: name -> a function of such functions and a text.
 PROPERTIES: dict[str, Callable[[Any, str], object]] = {
     "kind": lambda module, text: module.parse(text).kind,
@@ -36,8 +36,8 @@ PROPERTIES: dict[str, Callable[[Any, str], object]] = {
     "refers back": lambda module, text: module.refers_back(module.parse(text)),
     "request": lambda module, text: module.find_request(text),
     "objects": lambda module, text: module.is_objection(text),
-    "bare order": lambda module, text: module.bare_order(text),
-    "what it sets out on": lambda module, text: module.bare_order(text, sets_out=True),
+    "bare order": lambda module, text: module.strip_order(text),
+    "what it sets out on": lambda module, text: module.strip_order(text, sets_out=True),
     "tells what was done": lambda module, text: module.tells_what_was_done(text),
     "settles": lambda module, text: module.parse(text).settles,
     "is of a program": lambda module, text: module.is_of_program(module.parse(text).words),
@@ -355,7 +355,7 @@ def test_a_sentence_has_the_properties_of_the_golden_table(name: str, text: str,
 
 
 #: What reads the words, each after those that it imports.
-READERS = ("sentence_words", "language", "momentary_orders", "printed_text", "sentence", "statement_trimming", "orders")
+READERS = ("sentence_words", "language", "momentary_orders", "printed_text", "sentence", "trimming")
 
 
 def parse_without(word_class: str) -> SimpleNamespace:
@@ -413,8 +413,8 @@ def test_whatever_is_said_is_parsed_and_its_body_ends_it(text: str) -> None:
 def test_whatever_words_come_first_the_body_ends_the_sentence(text: str, speaker: sentence.Speaker) -> None:
     read = sentence.parse(text, speaker)
     assert text.endswith(read.body) and read.body.endswith(read.core)
-    assert all(clause in text for clause in statement_trimming.split_clauses(text))
-    assert statement_trimming.trim_statement(text) in text
+    assert all(clause in text for clause in trimming.split_clauses(text))
+    assert trimming.trim_statement(text) in text
 
 
 @pytest.mark.parametrize(

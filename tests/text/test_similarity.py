@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.memory import confidence
-from csmd.text import clauses, renames, similarity
+from csmd.text import claims, clauses, similarity
 
 PAIRS = Path(__file__).parent.parent / "data" / "supersession"
 RULES = "Three rules: 1. commits are signed 2. tests run with pytest -q 3. branches are named feat/ticket"
@@ -243,9 +243,9 @@ def test_a_replacements_confidence_and_its_lowering_stay_within_bounds(older: st
 
 def test_a_chain_of_renames_leads_to_the_present_name() -> None:
     said = ["We renamed `a.toml` to `b.toml`.", "`b.toml` was renamed to `c.toml`", "`old_run` is now `run`"]
-    assert renames.follow_renames(said) == {"a.toml": "c.toml", "b.toml": "c.toml", "old_run": "run"}
-    assert renames.follow_renames(["renamed `x.py` to `y.py`", "renamed `y.py` to `x.py`"]) == {"y.py": "x.py"}
-    assert renames.apply_renames("see a.toml and data.toml", {"a.toml": "c.toml"}) == "see c.toml and data.toml"
+    assert claims.follow_renames(said) == {"a.toml": "c.toml", "b.toml": "c.toml", "old_run": "run"}
+    assert claims.follow_renames(["renamed `x.py` to `y.py`", "renamed `y.py` to `x.py`"]) == {"y.py": "x.py"}
+    assert claims.apply_renames("see a.toml and data.toml", {"a.toml": "c.toml"}) == "see c.toml and data.toml"
 
 
 # --- whether one says all of the other

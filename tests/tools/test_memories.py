@@ -192,7 +192,7 @@ def test_a_link_has_any_name_of_a_few_words_but_those_that_csmd_draws(parts: Any
     for name, said in (
         ("supersedes", "csmd supersede"),
         ("merged_into", "pipeline merge"),
-        ("curated_as", "csmd draws"),
+        ("curated_as", "csmd adds it"),
     ):
         with pytest.raises(BadInput) as refused:
             link(name)

@@ -164,7 +164,7 @@ def test_two_clones_are_two_projects_until_somebody_says_that_they_are_one(parts
     told(parts, (one, "We deploy with make ship."), session="a")
     told(parts, (work / "two", "We deploy with make ship."), session="b")
     assert set(listed(parts)) == {"one", "two"}
-    with pytest.raises(BadInput, match="is a project already"):
+    with pytest.raises(BadInput, match="is already a project"):
         parts.call("csm_project_alias", place=str(work / "two"), other=str(one), by_person=True)
     tried = parts.call("csm_project_merge", source="two", into="one", dry_run=True, by_person=True)
     assert set(listed(parts)) == {"one", "two"}
@@ -218,7 +218,7 @@ CHANGES = [
 @pytest.mark.invariant("A workspace is a wall, and only a person changes what is seen where")
 @pytest.mark.parametrize(("tool", "params"), CHANGES)
 def test_what_is_seen_where_is_changed_by_a_person_only(parts: Any, tool: str, params: dict[str, Any]) -> None:
-    with pytest.raises(CsmdError, match="by a person at a terminal only"):
+    with pytest.raises(CsmdError, match="only a person at a terminal can change"):
         parts.call(tool, **params)
 
 
@@ -226,13 +226,13 @@ def test_what_is_seen_where_is_changed_by_a_person_only(parts: Any, tool: str, p
     ("tool", "params", "said"),
     [
         ("csm_project_alias", {"place": "x", "other": "one"}, "not an absolute path"),
-        ("csm_project_alias", {"place": "/w/x"}, "which project"),
-        ("csm_project_alias", {"place": "/w/x", "remove": True}, "no alias that you named"),
-        ("csm_project_merge", {"source": "nothing", "into": "/w/x"}, "is no project"),
+        ("csm_project_alias", {"place": "/w/x"}, "the project is missing"),
+        ("csm_project_alias", {"place": "/w/x", "remove": True}, "not an alias that you added"),
+        ("csm_project_merge", {"source": "nothing", "into": "/w/x"}, "is not a project"),
         ("csm_project_merge", {"source": "/w/x", "into": "/w/y"}, "nothing was said in /w/x yet"),
         ("csm_project_lens", {"name": " ", "places": "/w/x", "wall": True}, "not a name for a lens"),
         ("csm_project_lens", {"name": "a\nb", "places": "/w/x", "wall": True}, "not a name for a lens"),
-        ("csm_project_lens", {"name": "acme", "places": "", "wall": True}, "which projects"),
+        ("csm_project_lens", {"name": "acme", "places": "", "wall": True}, "no project or topic"),
         ("csm_project_lens", {"name": "acme", "places": "/w/x", "remove": True, "wall": True}, "there is no lens"),
     ],
 )

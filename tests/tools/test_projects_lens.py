@@ -23,7 +23,7 @@ def put(parts: Any, name: str, *places: Path | str, **more: Any) -> Any:
 @pytest.mark.invariant("A workspace is a wall, and only a person changes what is seen where")
 @pytest.mark.parametrize("more", [{}, {"wall": True}, {"remove": True}, {"topics": "billing"}])
 def test_a_lens_is_set_by_a_person_only(parts: Any, more: dict[str, Any]) -> None:
-    with pytest.raises(CsmdError, match="by a person at a terminal only"):
+    with pytest.raises(CsmdError, match="only a person at a terminal can change"):
         parts.call("csm_project_lens", name="work", places="/w", **more)
 
 
@@ -69,7 +69,7 @@ def test_a_lens_with_a_wall_hides_what_is_inside_from_everywhere_else(parts: Any
     for more in ({}, {"topics": "vpn"}):
         put(parts, "acme", work / "acme", **more)
     assert parts.call("csm_memory_search", **asked)["hits"] == [], "only --wall --remove lowers it"
-    with pytest.raises(BadInput, match="has a wall, which is not lowered at once"):
+    with pytest.raises(BadInput, match="has a wall, which is not removed as a whole"):
         put(parts, "acme", remove=True)
     with pytest.raises(BadInput, match="behind the wall of acme"):
         put(parts, "other", work / "acme")
@@ -89,13 +89,13 @@ def test_a_lens_ends_when_it_is_removed(parts: Any, work: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "places", "more", "said"),
     [
-        ("work", "", {}, "which projects, or which topics"),
-        ("work", "", {"wall": True, "remove": True}, "which projects, or which topics"),
+        ("work", "", {}, "no project or topic was given"),
+        ("work", "", {"wall": True, "remove": True}, "no project or topic was given"),
         ("a\nb", "/w/x", {}, "not a name for a lens"),
-        ("work", "", {"topics": "..."}, "no topic in that text"),
+        ("work", "", {"topics": "..."}, "contains no topic"),
         ("work", "", {"topics": "\n".join(f"topic {n}" for n in range(21))}, "at most 20 topics"),
         ("work", "/w/x", {"remove": True}, "there is no lens 'work'"),
-        ("work", "nothing", {}, "is no project"),
+        ("work", "nothing", {}, "is not a project"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_put_under_a_lens_is_told(
@@ -111,7 +111,7 @@ def test_what_was_never_under_a_lens_cannot_be_taken_out(parts: Any, work: Path)
     put(parts, "oss", work.parent / "oss")
     with pytest.raises(BadInput, match="is not under the lens oss"):
         put(parts, "oss", work, remove=True)
-    with pytest.raises(BadInput, match="no topic of the lens work"):
+    with pytest.raises(BadInput, match="not a topic of the lens work"):
         put(parts, "work", remove=True, topics="billing")
 
 

@@ -153,7 +153,7 @@ def test_no_words_are_an_error(filled: Any) -> None:
 )
 def test_search_refuses_a_query_without_a_word_and_recall_adds_nothing_to_such_a_prompt(filled: Any) -> None:
     for query in ("", " ", '"', "\0\ud800", '"?"'):
-        with pytest.raises(BadInput, match="nothing to search for"):
+        with pytest.raises(BadInput, match="the query has no words"):
             filled.call("csm_memory_search", query=query)
         assert isinstance(filled.call("csm_memory_recall", prompt=query, project="/p")["text"], str)
 

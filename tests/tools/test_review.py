@@ -37,7 +37,7 @@ def test_what_has_changed_since_it_was_shown_is_not_overwritten(parts: Any, save
     version = shown(parts, saved)["version"]
     parts.call("csm_review_answer", id=saved, verb="keep", version=version, by_person=True)
     for tool, more in (("csm_review_answer", {"verb": "drop"}), ("csm_memory_edit", {"text": "It runs after them."})):
-        with pytest.raises(CsmdError, match="has changed meanwhile"):
+        with pytest.raises(CsmdError, match="has changed since"):
             parts.call(tool, id=saved, version=version, by_person=True, **more)
     assert shown(parts, saved)["origin"] == "stated"
 

@@ -87,7 +87,7 @@ def test_a_form_is_taken_from_the_viewers_own_pages_only(viewer: Viewer) -> None
     for headers in ({}, {"origin": "null"}, {"sec_fetch_site": ""}):  # reaches the page, which finds no daemon
         assert viewer.post("undo", {}, **headers).status == 503, headers
     wrong = viewer.post("undo", {"token": "another"})
-    assert wrong.status == 400 and "a page from before" in wrong.text
+    assert wrong.status == 400 and "an earlier page" in wrong.text
     assert viewer.post("undo", {}, cookie="csmd=wrong").status == 403
 
 

@@ -77,7 +77,7 @@ def test_a_wording_for_a_memory_that_changed_meanwhile_is_refused(viewer: Viewer
     ident = memory(machine, "database_url")["id"]
     fields = {"do": "edit", "text": "the config key is named DATABASE_URL", "version": "77"}
     answer = viewer.post(f"memory/{ident}/change", fields)
-    assert answer.status == 400 and "has changed meanwhile" in answer.words
+    assert answer.status == 400 and "has changed since" in answer.words
 
 
 def test_replacing_shows_both_memories_before_it_does_it(viewer: Viewer, machine: Machine) -> None:

@@ -15,33 +15,35 @@ from csmd.hosts.adapter import Memo
 from csmd.hosts.claude.export import VERSION as EXPORT_VERSION
 from csmd.hosts.claude.registration import CLEANUP_DAYS, FILES
 from csmd.hosts.host_files import HOOK_SCRIPT, HooksState, parse_days, script_path
-from csmd.hosts.json_fields import iter_strings, mapping, parse_object
+from csmd.json_fields import iter_strings, mapping, parse_object
 from csmd.paths import folder_name
 from csmd.text import display, markdown
 from csmd.vocabulary import INDEX_LINES, INDEX_UNITS
 
 
 def settings_files(config_dir: str, *, platform: str, project: str = "") -> list[str]:
-    """The files that may hold a setting, in order of precedence; without `project` those that apply everywhere."""
+    """Returns the files that may hold a setting, in order of precedence; without `project` those that apply
+    everywhere."""
     managed = FILES.managed_file(platform)
     own = [f"{project}/.claude/settings.local.json", f"{project}/.claude/settings.json"] if project else []
     return [managed, *own, f"{config_dir}/settings.json"]
 
 
 def cleanup_days(texts: Sequence[str | None]) -> int | None:
-    """The days that transcripts are kept, by the first of these settings that states it; None if none does."""
-    stated = (parse_days(settings_in(settings).get("cleanupPeriodDays")) for settings in texts)
-    return next((days for days in stated if days is not None), None)
+    """Returns the days that transcripts are kept, by the first of these settings that states it; None if none does."""
+    settings_days = (parse_days(settings_in(settings).get("cleanupPeriodDays")) for settings in texts)
+    return next((days for days in settings_days if days is not None), None)
 
 
 def days_kept(folder: str, project: str, read: Callable[[str], str | None]) -> int:
-    """The days after which transcripts of a project ("" for any) are deleted, by a configuration directory's settings."""
+    """Returns the days after which transcripts of a project ("" for any) are deleted, by a configuration directory's
+    settings."""
     days = cleanup_days([read(path) for path in settings_files(folder, platform=sys.platform, project=project)])
     return CLEANUP_DAYS if days is None else days
 
 
 def settings_in(text: str | None) -> dict[str, Any]:
-    """The settings in a file's text; {} if there are none."""
+    """Returns the settings in a file's text; {} if there are none."""
     return _read(text) or {}
 
 
@@ -54,17 +56,17 @@ def hooks_state(own: str | None, managed: str | None, *, script: str) -> HooksSt
 
     A missing file has no settings; with one that is not JSON the state is unknown.
     """
-    mine, above = settings_in(own), settings_in(managed)
-    if above.get("disableAllHooks") is True or above.get("allowManagedHooksOnly") is True:
+    user_settings, managed_settings = settings_in(own), settings_in(managed)
+    if managed_settings.get("disableAllHooks") is True or managed_settings.get("allowManagedHooksOnly") is True:
         return "off"
-    plugins = mine.get("enabledPlugins")
+    plugins = user_settings.get("enabledPlugins")
     if own is not None and own.strip(" \t\r\n\ufeff") and _read(own) is None:
         return "unknown"
     by_plugin = isinstance(plugins, dict) and any(name.startswith("csmd@") and on for name, on in plugins.items())
-    ours = rf"(?<![\w./~-])(?:{re.escape(script)}|{re.escape(shlex.quote(script))})"
-    if not by_plugin and not re.search(ours, "\n".join(iter_strings(mine.get("hooks")))):
+    script_pattern = rf"(?<![\w./~-])(?:{re.escape(script)}|{re.escape(shlex.quote(script))})"
+    if not by_plugin and not re.search(script_pattern, "\n".join(iter_strings(user_settings.get("hooks")))):
         return "gone"
-    return "off" if mine.get("disableAllHooks") is True else "there"
+    return "off" if user_settings.get("disableAllHooks") is True else "there"
 
 
 def hooks_state_in(folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
@@ -103,7 +105,7 @@ LARGE_MARK = "[1m]"
 
 
 def window(model: str, used: int) -> int:
-    """The window of a model; if more is in use than fits into the usual one, it is the large one."""
+    """Returns the window of a model; if more is in use than fits into the usual one, it is the large one."""
     size = next((tokens for beginning, tokens in WINDOWS if model.startswith(beginning)), USUAL_WINDOW)
     return LARGE_WINDOW if LARGE_MARK in model or used > size else size
 
@@ -119,7 +121,7 @@ MAX_EXCERPT_CHARACTERS = 80
 
 
 def memo(filename: str, data: bytes, *, modified: str, size: int) -> Memo:
-    """The head of a memory file; `type` is at the top level (earlier clients) or in `metadata`."""
+    """Returns the head of a memory file; `type` is at the top level (earlier clients) or in `metadata`."""
     problems: list[str] = []
     if size > len(data):
         problems.append(f"it is {size} bytes long; the first {len(data)} were read")
@@ -135,18 +137,15 @@ def memo(filename: str, data: bytes, *, modified: str, size: int) -> Memo:
     if head and kind not in TYPES:
         problems.append(f"its type is {kind!r}, not {', '.join(TYPES)}" if kind else "it has no type")
     return Memo(
-        filename=filename,
-        name=_field(head.get("name", metadata.get("name"))),
-        description=_field(head.get("description", metadata.get("description"))),
-        type=kind if kind in TYPES else "",
-        modified=_field(head.get("modified", metadata.get("modified"))) or modified,
-        size=size,
+        filename=filename, name=_field(head.get("name", metadata.get("name"))),
+        description=_field(head.get("description", metadata.get("description"))), type=kind if kind in TYPES else "",
+        modified=_field(head.get("modified", metadata.get("modified"))) or modified, size=size,
         problems=tuple(problems),
-    )
+    )  # fmt: skip
 
 
 def body(data: bytes) -> str:
-    """A file's text without its head."""
+    """Returns a file's text without its head."""
     return markdown.split_memo(data.decode("utf-8", "replace"))[1]
 
 
@@ -158,16 +157,16 @@ def _field(value: Any) -> str:
 
 
 def cut_index(content: str) -> str:
-    """A MEMORY.md's first 200 lines and 25,000 UTF-16 units, cut at a line, with the host's warning below."""
+    """Returns a MEMORY.md's first 200 lines and 25,000 UTF-16 units, cut at a line, with the host's warning below."""
     lines = content.split("\n")
     units = display.count_utf16_units(content)
     if len(lines) <= INDEX_LINES and units <= INDEX_UNITS:
         return content
-    kept = "\n".join(lines[:INDEX_LINES])
-    if display.count_utf16_units(kept) > INDEX_UNITS:
-        kept = kept.encode("utf-16-le", "surrogatepass")[: INDEX_UNITS * 2].decode("utf-16-le", "ignore")
-        kept = kept[: kept.rfind("\n")] if kept.rfind("\n") > 0 else kept
-    whole = len(kept.split("\n"))
+    beginning = "\n".join(lines[:INDEX_LINES])
+    if display.count_utf16_units(beginning) > INDEX_UNITS:
+        beginning = beginning.encode("utf-16-le", "surrogatepass")[: INDEX_UNITS * 2].decode("utf-16-le", "ignore")
+        beginning = beginning[: beginning.rfind("\n")] if beginning.rfind("\n") > 0 else beginning
+    whole = len(beginning.split("\n"))
     size = f"{units / 1024:.1f}KB"
     if len(lines) > INDEX_LINES and units > INDEX_UNITS:
         excess = f"{len(lines)} lines and {size}"
@@ -175,18 +174,19 @@ def cut_index(content: str) -> str:
         excess = f"{len(lines)} lines (limit: {INDEX_LINES})"
     else:
         excess = f"{size} (limit: {INDEX_UNITS / 1024:.1f}KB) — index entries are too long"
-    if kept == "\n".join(lines[:whole]):
+    if beginning == "\n".join(lines[:whole]):
         first = lines[whole].strip()
         first = first if len(first) <= MAX_EXCERPT_CHARACTERS else first[: MAX_EXCERPT_CHARACTERS - 1] + "…"
         lost = f'{len(lines) - whole} of {len(lines)} lines were cut off, starting at line {whole + 1} ("{first}")'
     else:
-        lost = f"everything after the first {display.count_utf16_units(kept)} characters of line {whole} was cut off"
+        kept_units = display.count_utf16_units(beginning)
+        lost = f"everything after the first {kept_units} characters of line {whole} was cut off"
     return (
-        f"{kept}\n\n> WARNING: MEMORY.md is {excess}. Only part of it was loaded: {lost}. "
+        f"{beginning}\n\n> WARNING: MEMORY.md is {excess}. Only part of it was loaded: {lost}. "
         "Keep index entries to one line under ~200 chars; move detail into topic files."
     )
 
 
 def memory_folder(config_dir: str, root: str) -> str:
-    """The memory directory of the project in a directory, by a configuration directory."""
+    """Returns the memory directory of the project in a directory, by a configuration directory."""
     return f"{config_dir}/projects/{folder_name(root)}/memory"

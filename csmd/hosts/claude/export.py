@@ -18,7 +18,7 @@ from typing import Any
 from csmd import wire
 from csmd.conversation import ExportedTurn
 from csmd.hosts.adapter import Export
-from csmd.hosts.json_fields import parse_object
+from csmd.json_fields import parse_object
 from csmd.paths import folder_name
 from csmd.text import display
 from csmd.vocabulary import TOOL_KINDS
@@ -52,7 +52,8 @@ class _Pairs:
 
 
 def make_resumable_id(session_id: str) -> str:
-    """The id that resumes a session: its own if it is a uuid, as the client requires, else one derived from it."""
+    """Returns the id that resumes a session: its own if it is a uuid, as the client requires, else one derived from
+    it."""
     try:
         return str(uuid.UUID(session_id))
     except ValueError:
@@ -60,66 +61,65 @@ def make_resumable_id(session_id: str) -> str:
 
 
 def _drop_answers(turns: Sequence[ExportedTurn]) -> list[ExportedTurn]:
-    """The turns without the user's answers in a tool's result: the result contains their words."""
+    """Returns the turns without the user's answers in a tool's result: the result contains their words."""
     results = {turn.uuid.partition("/")[0] for turn in turns if turn.kind == "tool_result"}
-    return [
-        turn
-        for turn in turns
-        if not (turn.kind == "user" and "/" in turn.uuid and turn.uuid.partition("/")[0] in results)
-    ]
+
+    def is_answer(turn: ExportedTurn) -> bool:
+        return turn.kind == "user" and "/" in turn.uuid and turn.uuid.partition("/")[0] in results
+
+    return [turn for turn in turns if not is_answer(turn)]
 
 
 def export(
     turns: Sequence[ExportedTurn], *, session_id: str, cwd: str, version: str = "", model: str = "", title: str = ""
 ) -> Export:
-    """A transcript that the client resumes, from a session's turns in order."""
-    ident = make_resumable_id(session_id)
-    kept = _drop_answers(_drop_abandoned(turns))
-    pairs = _find_pairs(kept)
-    shared = {"isSidechain": False, "userType": "external", "cwd": cwd, "sessionId": ident,
+    """Returns a transcript that the client resumes, from a session's turns in order."""
+    resumable_id = make_resumable_id(session_id)
+    valid_turns = _drop_answers(_drop_abandoned(turns))
+    pairs = _find_pairs(valid_turns)
+    shared = {"isSidechain": False, "userType": "external", "cwd": cwd, "sessionId": resumable_id,
               "version": version or VERSION, "gitBranch": ""}  # fmt: skip
-    written: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     parent: str | None = None
-    for line in _order_lines(_group_lines(kept, pairs), pairs):
+    for line in _order_lines(_group_lines(valid_turns, pairs), pairs):
         first = line.turns[0]
         head = {**shared, "timestamp": first.at}
         if first.kind == "summary":
             boundary = _derive_uuid("boundary", line.uuid)
-            written.append({
+            entries.append({
                 "parentUuid": None, "logicalParentUuid": parent, **head, "type": "system",
                 "subtype": "compact_boundary",
                 "content": "Conversation compacted", "isMeta": False, "level": "info", "uuid": boundary,
                 "compactMetadata": {"trigger": "manual", "preTokens": 0},
             })  # fmt: skip
             parent = boundary
-        written.append(
-            {"parentUuid": parent, **head, **_make_message(line, pairs.whole, model or MODEL), "uuid": line.uuid}
-        )
+        message = _make_message(line, pairs.whole, model or MODEL)
+        entries.append({"parentUuid": parent, **head, **message, "uuid": line.uuid})
         parent = line.uuid
     if title:
-        written.append({"type": "ai-title", "aiTitle": title, "sessionId": ident})
+        entries.append({"type": "ai-title", "aiTitle": title, "sessionId": resumable_id})
     return Export(
-        session_id=ident, lines=tuple(wire.dumps(line) for line in written), left_out=len(turns) - len(kept),
-        place=f"projects/{folder_name(cwd)}/{ident}.jsonl", command=f"cd {shlex.quote(cwd)} && claude --resume {ident}",
+        session_id=resumable_id, lines=tuple(wire.dumps(line) for line in entries), left_out=len(turns) - len(valid_turns),
+        place=f"projects/{folder_name(cwd)}/{resumable_id}.jsonl", command=f"cd {shlex.quote(cwd)} && claude --resume {resumable_id}",
     )  # fmt: skip
 
 
 def _drop_abandoned(turns: Sequence[ExportedTurn]) -> list[ExportedTurn]:
-    """The turns without those that a rewind abandoned: of two prompts with one parent the later is valid."""
-    kept: list[ExportedTurn] = []
+    """Returns the turns without those that a rewind abandoned: of two prompts with one parent the later is valid."""
+    valid: list[ExportedTurn] = []
     prompts: dict[str, int] = {}
     for turn in turns:
         if turn.kind == "user" and turn.parent_uuid and "/" not in turn.uuid:
             if turn.parent_uuid in prompts:
-                del kept[prompts[turn.parent_uuid] :]
-                prompts = {parent: at for parent, at in prompts.items() if at < len(kept)}
-            prompts[turn.parent_uuid] = len(kept)
-        kept.append(turn)
-    return kept
+                del valid[prompts[turn.parent_uuid] :]
+                prompts = {parent: index for parent, index in prompts.items() if index < len(valid)}
+            prompts[turn.parent_uuid] = len(valid)
+        valid.append(turn)
+    return valid
 
 
 def _group_lines(turns: Sequence[ExportedTurn], pairs: _Pairs) -> list[_Line]:
-    """The lines that the turns came from, without text that the client wrote for the user."""
+    """Returns the lines that the turns came from, without text that the client wrote for the user."""
     lines: dict[str, _Line] = {}
     for turn in turns:
         role = _find_role(turn)
@@ -147,7 +147,7 @@ def _find_role(turn: ExportedTurn) -> str:
 
 
 def _find_pairs(turns: Sequence[ExportedTurn]) -> _Pairs:
-    """The tool calls whose input is complete and whose one result follows before any compaction."""
+    """Returns the tool calls whose input is complete and whose one result follows before any compaction."""
     pairs = _Pairs()
     waiting: dict[str, tuple[ExportedTurn, dict[str, Any]]] = {}
     called: set[str] = set()
@@ -201,10 +201,8 @@ def _make_message(line: _Line, whole: dict[str, Any], model: str) -> dict[str, A
         }  # fmt: skip
         return {"type": "assistant", "message": message}
     is_text = len(blocks) == 1 and blocks[0]["type"] == "text"
-    entry: dict[str, Any] = {
-        "type": "user",
-        "message": {"role": "user", "content": blocks[0]["text"] if is_text else blocks},
-    }
+    content = blocks[0]["text"] if is_text else blocks
+    entry: dict[str, Any] = {"type": "user", "message": {"role": "user", "content": content}}
     if line.is_narrated:
         entry["isMeta"] = True
     # As the client records who submits a prompt, so that a prompt that no one typed remains one.

@@ -1,4 +1,4 @@
-"""Claude Code's transcript lines to turns, titles, token usage and queue."""
+"""Parses Claude Code's transcript lines into turns, titles, token usage and queue events."""
 
 from __future__ import annotations
 
@@ -15,22 +15,13 @@ from typing import Any
 from csmd import wire
 from csmd.conversation import Turn
 from csmd.errors import BadInput
-from csmd.exclusions import Withheld
-from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
-from csmd.hosts.labels import read_label
+from csmd.hosts.labels import read_label, read_path, read_tokens
 from csmd.hosts.stored_text import cut_long, is_slash_command, quote_answers, remove_injections
-from csmd.hosts.transcript_reading import (
-    Line,
-    OpenTranscript,
-    QueueExit,
-    Reading,
-    ReadLine,
-    TokenUse,
-    read_path,
-    read_tokens,
-)
+from csmd.hosts.transcript_reading import Line, QueueExit, Reading, ReadLine, TokenUse, Transcript
+from csmd.json_fields import mapping, mappings, parse_object, read_time, string
 from csmd.text import display
 from csmd.vocabulary import TOOL_KINDS, TurnKind
+from csmd.withheld_calls import WithheldCalls
 
 #: The result of a tool that the user rejected, up to their reason.
 REJECTED_PREFIX = (
@@ -41,18 +32,20 @@ REJECTED_PREFIX = (
 _AFTER_REASON = "\n\nNote: The user's next message may contain a correction or preference."
 #: The tool that asks the user questions.
 QUESTION_TOOL = "AskUserQuestion"
-#: Its result with the answers, and one answer in it.
+#: The result of QUESTION_TOOL with the answers.
 _ANSWERED = re.compile(r"User has answered your questions: (.*)\. You can now continue\b.*", re.DOTALL)
+#: One answer in that result.
 _ANSWER = re.compile(r'"(.*?)"="(.*?)"(?=, "|\Z)', re.DOTALL)
-#: Answers hold no more quotation marks; the time to match them grows with the square of their number.
+#: Most quotation marks in answers: matching takes quadratic time.
 MAX_QUOTES = 400
-#: Its result when the user rejected the questions to clarify them, and one answer in it.
+#: The result of QUESTION_TOOL if the user rejected the questions to clarify them.
 _CLARIFY = "The user wants to clarify these questions.\n"
+#: One answer in that result.
 _CLARIFIED = re.compile(r'^- "((?:(?!"\n).)*)"\n +Answer: (.*?)(?=\n- "|\Z)', re.DOTALL | re.MULTILINE)
 #: The host's words for a prompt that a hook blocked, which has no `user` line, and what precedes the prompt in them.
 BLOCKED_PREFIX = "UserPromptSubmit operation blocked by hook:"
 BLOCKED_PROMPT = "\n\nOriginal prompt: "
-#: Text that the host wrote in the user's name: the turn states nothing.
+#: Text that the host wrote in the user's name; such a turn states nothing.
 WRITTEN_FOR_USER = re.compile(
     r"\s*(?:<(?:command-|local-command|bash-|task-notification|user-memory-input|teammate-message)"
     r"|\[Request interrupted|Caveat: |Stop hook feedback|Operation stopped by hook|Base directory for this skill"
@@ -60,15 +53,17 @@ WRITTEN_FOR_USER = re.compile(
 )
 HOST = "claude"
 #: The tool whose input is a shell line.
-SHELL = "Bash"
-#: The prefix of an MCP server's tools: their results are not the host's, even if they have its words.
+SHELL_TOOL = "Bash"
+#: The prefix of an MCP server's tools; their results are never the host's, even with the same words.
 FOREIGN_TOOL = "mcp__"
 #: The parts of a model's input for a message, which the host adds up for its context window.
 CONTEXT_FIELDS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-#: The first prompt of agents that the first versions start for themselves: their lines are not a conversation.
+#: The host's names of what the store calls `input`, `cache_read`, `cache_write` and `output`.
+TOKEN_FIELDS = (*CONTEXT_FIELDS, "output_tokens")
+#: The first prompt of agents that early versions start themselves; their lines are not a conversation.
 WARMUP = "Warmup"
 #: The parent of the first prompt of a conversation.
-ROOT = "root"
+ROOT_PARENT = "root"
 
 _MARKUP = re.compile(
     r"^\s*<(?:command-(?:name|message|args)|local-command-(?:stdout|caveat)|bash-(?:input|stdout|stderr))>"
@@ -82,26 +77,25 @@ _NOTE = re.compile(r"\s*<user-memory-input>(.*)</user-memory-input>\s*", re.DOTA
 _NOTIFICATION = re.compile(
     r"^\s*<(?:(?:task|agent)-notification|(?:agent|teammate|cross-session)-message|channel|fork-boilerplate)[\s>]"
 )
-#: The host's note about a background task: an object instead of words.
+#: The host's note about a background task: a JSON object instead of text.
 _TASK_NOTE = re.compile(r'^\s*\{(?=.*"task_id"\s*:)(?=.*"(?:tool_use_id|task_type)"\s*:).*\}\s*$', re.DOTALL)
 #: The entrypoint of a session whose prompts a program submits (`claude -p`, an SDK).
 _BY_PROGRAM = "sdk-"
 #: The first and last version that do not record how a session was begun.
-_SILENT_VERSIONS = ((2, 0, 76), (2, 1, 63))
-#: In those versions each prompt that a person typed has one of these fields (589 prompts of 20 versions, and runs of
-#: 2.0.77 with and without a terminal).
-_TYPED = ("thinkingMetadata", "permissionMode")
+_VERSIONS_WITHOUT_ORIGIN = ((2, 0, 76), (2, 1, 63))
+#: In those versions each prompt that a person typed has one of these fields.
+_TYPED_PROMPT_FIELDS = ("thinkingMetadata", "permissionMode")
 #: An editor's additions to a prompt: the open file, the selection, the results of its checks.
 _EDITOR_TAG = re.compile(r"^[ \t]*(?:<post-tool-use-hook>\s*)?<(ide_\w{1,40})>", re.MULTILINE)
 _AFTER_EDITOR = re.compile(r"\s*(?:</post-tool-use-hook>\s*)?")
-#: More tags are not an editor's.
+#: Most editor tags that are removed from a prompt.
 MAX_TAGS = 100
 _INTERRUPTED = re.compile(r"^\[Request interrupted by user(?: for tool use)?\]\s*$")
 _REMINDER = ("<system-reminder>", "</system-reminder>")
 
 
 def read_message_turns(line: Line) -> list[Turn]:
-    """The turns of a `user` or `assistant` line: of a message, or of tool calls or results."""
+    """Returns the turns of a `user` or `assistant` line: of a message, or of tool calls or results."""
     value, message = line.value, mapping(line.value, "message")
     bare = make_bare_turn(line)
     if not message or bare is None or (value.get("isMeta") and not value.get("isCompactSummary")):
@@ -112,22 +106,20 @@ def read_message_turns(line: Line) -> list[Turn]:
     turns = _read_text_turns(line, bare, message, blocks)
     turns += _read_tool_turns(line, bare, blocks, len(turns))
     usage = message.get("usage")
-    context = sum(read_tokens(usage, name) for name in CONTEXT_FIELDS)
-    is_prompt_line = is_prompt and len(turns) == 1 and turns[0].kind not in TOOL_KINDS
-    turns = [
-        replace(
-            turn, message_id=read_label(message, "id"), model=read_label(message, "model", 100),
-            tokens=read_tokens(usage, "output_tokens") if number == 0 else 0,
-            context=context, is_prompt_line=is_prompt_line,
-            mode=read_label(value, "permissionMode", 40) if is_prompt else "",
-        )
-        for number, turn in enumerate(turns)
-    ]  # fmt: skip
+    fields: dict[str, Any] = {
+        "message_id": read_label(message, "id"), "model": read_label(message, "model", 100),
+        "context": sum(read_tokens(usage, name) for name in CONTEXT_FIELDS),
+        "is_prompt_line": is_prompt and len(turns) == 1 and turns[0].kind not in TOOL_KINDS,
+        "mode": read_label(value, "permissionMode", 40) if is_prompt else "",
+    }  # fmt: skip
+    turns = [replace(turn, **fields) for turn in turns]
+    if turns:
+        turns[0] = replace(turns[0], tokens=read_tokens(usage, "output_tokens"))
     return [*turns, *_read_answer_turns(line, bare, blocks, len(turns))]
 
 
 def _read_text_turns(line: Line, bare: Turn, message: dict[str, Any], blocks: list[dict[str, Any]]) -> list[Turn]:
-    """The turn of the texts in a line."""
+    """Returns the turn of the texts in a line."""
     texts = [string(block, "text") for block in blocks if block.get("type") == "text"]
     is_prompt = line.value["type"] == "user"
     if is_prompt:
@@ -139,7 +131,7 @@ def _read_text_turns(line: Line, bare: Turn, message: dict[str, Any], blocks: li
 
 
 def _read_tool_turns(line: Line, bare: Turn, blocks: list[dict[str, Any]], number: int) -> list[Turn]:
-    """The turns of the tool calls and results in a line; the first has this number."""
+    """Returns the turns of the tool calls and results in a line; the first has this number."""
     turns: list[Turn] = []
     for block in blocks:
         numbered = replace(bare, uuid=_number_uuid(bare.uuid, number + len(turns)))
@@ -155,27 +147,28 @@ def _read_tool_turns(line: Line, bare: Turn, blocks: list[dict[str, Any]], numbe
 
 
 def _read_answer_turns(line: Line, bare: Turn, blocks: list[dict[str, Any]], number: int) -> list[Turn]:
-    """The turn of what the user said in the result of a tool: answers, or why they rejected it."""
+    """Returns the turn of what the user said in the result of a tool: answers, or why they rejected it."""
     value = line.value
-    picked = _read_picks(value, blocks)
-    text = clean_message(quote_answers(picked) or _read_rejection(value, blocks), line.redactions)
+    choices = _read_choices(value, blocks)
+    text = clean_message(quote_answers(choices) or _read_rejection(value, blocks), line.redactions)
     if not text:
         return []
     call = read_label(value, "sourceToolAssistantUUID") or read_label(value, "parentUuid")
-    kind: TurnKind = "relayed" if _is_by_program(value) else "user"
+    kind: TurnKind = "relayed" if _is_submitted_by_program(value) else "user"
     uuid = _number_uuid(bare.uuid, number)
-    return [replace(bare, uuid=uuid, kind=kind, text=text, answers=call or "?", is_pick=bool(picked))]
+    return [replace(bare, uuid=uuid, kind=kind, text=text, answers=call or "?", is_pick=bool(choices))]
 
 
 def read_worktrees(line: Line) -> list[tuple[str, str]]:
-    """(worktree, directory from which it was entered) of a line that says in which worktree a session goes on."""
+    """Returns (worktree, directory from which it was entered) of a line that says in which worktree a session goes
+    on."""
     entered = mapping(line.value, "worktreeSession")
-    tree, main = (read_path(entered, name, line.redactions) for name in ("worktreePath", "originalCwd"))
-    return [(tree, main)] if tree.startswith("/") and main.startswith("/") else []
+    worktree, origin = (read_path(entered, name, line.redactions) for name in ("worktreePath", "originalCwd"))
+    return [(worktree, origin)] if worktree.startswith("/") and origin.startswith("/") else []
 
 
 def read_queued_turns(line: Line) -> list[Turn]:
-    """A prompt typed while the assistant worked and taken into the running turn: it has no `user` line."""
+    """Returns the prompt that was typed during a running turn and absorbed by it; it has no `user` line."""
     queued = mapping(line.value, "attachment")
     kind = queued.get("type"), queued.get("commandMode")
     if kind != ("queued_command", "prompt") or not _is_human(queued.get("origin")):
@@ -184,7 +177,8 @@ def read_queued_turns(line: Line) -> list[Turn]:
 
 
 def read_enqueued_turns(line: Line) -> list[Turn]:
-    """A prompt that entered the queue. Its line has no uuid: it is identified by its session, time and words."""
+    """Returns a prompt that entered the queue. Its line has no uuid: it is identified by its session, time and
+    words."""
     value, session, at = line.value, read_label(line.value, "sessionId"), read_time(line.value)
     text = clean_message(flatten_content(value.get("content")), line.redactions, as_typed=True)
     if value.get("operation") != "enqueue" or not session or not text:
@@ -194,25 +188,22 @@ def read_enqueued_turns(line: Line) -> list[Turn]:
 
 
 def read_progress_turns(line: Line) -> list[Turn]:
-    """A sub-agent's turns in the session's file: some versions write them only there, others also in a file of its
-    own."""
+    """Returns a sub-agent's turns in the session's file: some versions write them only there, others also in a file of
+    its own."""
     data = mapping(line.value, "data")
     message, agent = mapping(data, "message"), read_label(data, "agentId")
     if data.get("type") != "agent_progress" or not agent or message.get("type") not in ("user", "assistant"):
         return []
-    around = {key: line.value.get(key) for key in ("sessionId", "cwd", "version", "timestamp")}
-    value = {**around, **message, "isSidechain": True, "agentId": agent}
+    inherited = {key: line.value.get(key) for key in ("sessionId", "cwd", "version", "timestamp")}
+    value = {**inherited, **message, "isSidechain": True, "agentId": agent}
     return read_message_turns(Line(value, line.reading, line.redactions))
 
 
 def read_blocked_turns(line: Line) -> list[Turn]:
-    """A prompt that a hook blocked: the user wrote it all the same."""
+    """Returns a prompt that a hook blocked, since the user did write it."""
     value, content = line.value, string(line.value, "content")
-    if (
-        value.get("subtype") != "informational"
-        or not content.startswith(BLOCKED_PREFIX)
-        or BLOCKED_PROMPT not in content
-    ):
+    is_blocked = value.get("subtype") == "informational" and content.startswith(BLOCKED_PREFIX)
+    if not is_blocked or BLOCKED_PROMPT not in content:
         return []
     # The conversation never contained it: the next prompt has the same parent and must not replace it.
     return _make_prompt_turns(line, content.partition(BLOCKED_PROMPT)[2], parent_uuid="")
@@ -226,7 +217,7 @@ def _make_prompt_turns(line: Line, prompt: str, **fields: Any) -> list[Turn]:
 
 
 def make_bare_turn(line: Line) -> Turn | None:
-    """A turn with the line's ids, time and directory and without text; None for a line without ids."""
+    """Returns a turn with the line's ids, time and directory and without text; None for a line without ids."""
     value = line.value
     uuid, session, agent = read_label(value, "uuid"), read_label(value, "sessionId"), read_agent(value)
     if not uuid or not session or agent is None:
@@ -234,57 +225,52 @@ def make_bare_turn(line: Line) -> Turn | None:
     # Of two prompts that begin a conversation the first was edited, so both have the same parent.
     is_first = value.get("type") == "user" and "parentUuid" in value and not value.get("isSidechain")
     return Turn(
-        uuid=uuid,
-        session_id=session,
-        kind="user",
-        text="",
-        at=read_time(value),
-        agent_id=agent,
+        uuid=uuid, session_id=session, kind="user", text="", at=read_time(value), agent_id=agent,
         cwd=read_path(value, "cwd", line.redactions),
-        parent_uuid=read_label(value, "parentUuid") or (ROOT if is_first else ""),
+        parent_uuid=read_label(value, "parentUuid") or (ROOT_PARENT if is_first else ""),
         version=read_label(value, "version", 40),
-    )
+    )  # fmt: skip
 
 
 def classify_prompt(prompt: str) -> TurnKind:
-    """Whether a prompt is the user's own words, a command to the host, or a notification."""
+    """Returns the kind of a prompt: user, command to the host, or notification."""
     if _NOTIFICATION.match(prompt) or _TASK_NOTE.match(prompt):
         return "notification"
     return "command" if _MARKUP.match(prompt) or is_slash_command(prompt) else "user"
 
 
 def clean_message(text: str, counts: Counter[str], *, as_typed: bool = False) -> str:
-    """A text without csmd's injections and the host's reminders, redacted.
+    """Returns a text without csmd's injections and the host's reminders, redacted.
 
     With `as_typed` also without an editor's additions, and a command or a note that the host wrote in tags becomes what
     was typed, as its hook reports it.
     """
-    plain = display.remove_spans(wire.clean(text), *_REMINDER)
-    plain = cut_long(remove_editor_context(plain) if as_typed else plain, counts)
-    if as_typed and _COMMAND.match(plain) and (name := _NAME.search(plain)):
-        arguments = _ARGUMENTS.search(plain)
-        plain = f"/{name.group(1)} {arguments.group(1) if arguments else ''}"
-    elif as_typed and (note := _NOTE.fullmatch(plain)):
-        plain = f"# {display.squeeze(note[1])}"
-    return remove_injections(plain, counts)
+    cleaned = display.remove_spans(wire.clean(text), *_REMINDER)
+    cleaned = cut_long(remove_editor_context(cleaned) if as_typed else cleaned, counts)
+    if as_typed and _COMMAND.match(cleaned) and (name := _NAME.search(cleaned)):
+        arguments = _ARGUMENTS.search(cleaned)
+        cleaned = f"/{name.group(1)} {arguments.group(1) if arguments else ''}"
+    elif as_typed and (note := _NOTE.fullmatch(cleaned)):
+        cleaned = f"# {display.squeeze(note[1])}"
+    return remove_injections(cleaned, counts)
 
 
 def remove_editor_context(text: str) -> str:
-    """A text without what an editor adds before or after it."""
-    kept: list[str] = []
-    at = 0
+    """Returns a text without what an editor adds before or after it."""
+    parts: list[str] = []
+    index = 0
     for tag in itertools.islice(_EDITOR_TAG.finditer(text), MAX_TAGS):
         closing = f"</{tag[1]}>"
         end = text.find(closing, tag.end())
-        if tag.start() >= at and end >= 0:
-            kept.append(text[at : tag.start()])
-            after = _AFTER_EDITOR.match(text, end + len(closing))
-            at = after.end() if after else end + len(closing)
-    return "".join(kept) + text[at:]
+        if tag.start() >= index and end >= 0:
+            parts.append(text[index : tag.start()])
+            rest = _AFTER_EDITOR.match(text, end + len(closing))
+            index = rest.end() if rest else end + len(closing)
+    return "".join(parts) + text[index:]
 
 
 def flatten_content(content: Any) -> str:
-    """The text of a content value: a string, or a list of blocks."""
+    """Returns the text of a content value: a string, or a list of blocks."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
     return "\n".join(string(block, "text") if isinstance(block, dict) else "" for block in content)
@@ -300,7 +286,7 @@ def _classify_turn(value: dict[str, Any], message: dict[str, Any], text: str) ->
         return "notification" if is_hosts else "assistant"
     if value.get("isCompactSummary"):
         return "summary"
-    # Whatever else the host submits as a prompt, only a person's words may have a person's authority.
+    # The host also submits its own text as prompts; only a person's words get a person's authority.
     return _classify_line_prompt(value, text) if _is_human(value.get("origin")) else "notification"
 
 
@@ -310,11 +296,11 @@ def _classify_line_prompt(value: dict[str, Any], prompt: str) -> TurnKind:
     No one types the plan that the host submits to a new session either.
     """
     kind = classify_prompt(prompt)
-    is_relayed = bool(string(value, "planContent")) or _is_by_program(value) or _is_untyped(value, prompt)
+    is_relayed = bool(string(value, "planContent")) or _is_submitted_by_program(value) or _is_untyped(value, prompt)
     return "relayed" if kind == "user" and is_relayed else kind
 
 
-def _is_by_program(value: dict[str, Any]) -> bool:
+def _is_submitted_by_program(value: dict[str, Any]) -> bool:
     """Whether a program runs the client and the line has no origin; a fork's lines keep the origin they had."""
     has_origin = isinstance(value.get("origin"), dict)  # any but a person's is excluded before
     return string(value, "entrypoint").startswith(_BY_PROGRAM) and not has_origin and not value.get("isSidechain")
@@ -328,9 +314,10 @@ def _is_untyped(value: dict[str, Any], prompt: str) -> bool:
     version = display.parse_version(string(value, "version"))
     if version is None or value["type"] != "user" or value.get("isSidechain") or prompt.startswith("/"):
         return False
-    first, last = _SILENT_VERSIONS
+    first, last = _VERSIONS_WITHOUT_ORIGIN
     # Words in the line of a tool's result are typed by the person who allows the tool.
-    return first <= version <= last and not any(name in value for name in (*_TYPED, "entrypoint", "toolUseResult"))
+    proofs = (*_TYPED_PROMPT_FIELDS, "entrypoint", "toolUseResult")
+    return first <= version <= last and not any(name in value for name in proofs)
 
 
 def _is_human(origin: Any) -> bool:
@@ -339,13 +326,13 @@ def _is_human(origin: Any) -> bool:
 
 
 def _find_result(value: dict[str, Any], blocks: list[dict[str, Any]]) -> dict[str, Any]:
-    """The only tool result of a line; {} in a line with none or several."""
+    """Returns the only tool result of a line; {} in a line with none or several."""
     results = [block for block in blocks if block.get("type") == "tool_result"]
     return results[0] if value.get("type") == "user" and len(results) == 1 else {}
 
 
-def _read_picks(value: dict[str, Any], blocks: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """(question, answer) of the user's answers to the assistant's questions, each with its notes.
+def _read_choices(value: dict[str, Any], blocks: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Returns (question, answer) of the user's answers to the assistant's questions, each with its notes.
 
     Recognised by the form of the line; the store looks up whose tool it was (`Turn.answers`).
     """
@@ -354,11 +341,9 @@ def _read_picks(value: dict[str, Any], blocks: list[dict[str, Any]]) -> list[tup
     if isinstance(outcome, dict) and isinstance(outcome.get("questions"), list):
         answers = {} if result.get("is_error") else mapping(outcome, "answers")
         notes = mapping(outcome, "annotations")
-        return [
-            (question, f"{answer}\n{string(mapping(notes, question), 'notes')}")
-            for question, answer in answers.items()
-            if isinstance(answer, str) and answer
-        ]
+        answer_texts = {question: answer for question, answer in answers.items() if isinstance(answer, str) and answer}
+        noted = {question: string(mapping(notes, question), "notes") for question in answer_texts}
+        return [(question, f"{answer}\n{noted[question]}") for question, answer in answer_texts.items()]
     if not isinstance(content, str):
         return []
     if not result.get("is_error"):
@@ -371,14 +356,15 @@ def _read_picks(value: dict[str, Any], blocks: list[dict[str, Any]]) -> list[tup
 def _read_rejection(value: dict[str, Any], blocks: list[dict[str, Any]]) -> str:
     """Why the user did not let a tool run, in their words."""
     result = _find_result(value, blocks)
-    content = result.get("content")
-    is_error = result.get("is_error") is True and isinstance(content, str)
-    reason = _strip_rejection(value, content) if is_error and isinstance(content, str) else ""
+    content = string(result, "content")
+    if result.get("is_error") is not True or not content:
+        return ""
+    reason = _strip_rejection(value, content)
     return "" if reason.startswith(_CLARIFY) else reason
 
 
 def _strip_rejection(value: dict[str, Any], content: str) -> str:
-    """The text after the host's words for a rejected tool; "" if these words are not the host's."""
+    """Returns the text after the host's words for a rejected tool; "" if these words are not the host's."""
     outcome, decision = value.get("toolUseResult"), mapping(value, "permissionDecision")
     denied = value.get("toolDenialKind", "user-rejected") == "user-rejected" and outcome == f"Error: {content}"
     if not denied or decision.get("decision") == "accept" or not content.startswith(REJECTED_PREFIX):
@@ -388,23 +374,22 @@ def _strip_rejection(value: dict[str, Any], content: str) -> str:
 
 #: The name of agents without a name in the session's own file.
 UNNAMED_AGENT = "sidechain"
-#: The host's names of what the store calls `input`, `output`, `cache_read` and `cache_write`.
-TOKEN_FIELDS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
 def record_tokens(value: dict[str, Any], turn: int) -> list[TokenUse]:
-    """The tokens that an `assistant` line records for its message; a sub-agent's belong to its own stream."""
+    """Returns the tokens that an `assistant` line records for its message; a sub-agent's belong to its own stream."""
     message = mapping(value, "message")
-    session, ident, agent = read_label(value, "sessionId"), read_label(message, "id"), read_agent(value)
-    uncached, output, read, written = (read_tokens(message.get("usage"), name) for name in TOKEN_FIELDS)
-    is_recorded = value.get("type") == "assistant" and any((uncached, output, read, written))
-    if not is_recorded or not session or not ident or agent is None:
+    session, message_id, agent = read_label(value, "sessionId"), read_label(message, "id"), read_agent(value)
+    input_tokens, cache_read, cache_write, output = (read_tokens(message.get("usage"), name) for name in TOKEN_FIELDS)
+    is_recorded = value.get("type") == "assistant" and any((input_tokens, output, cache_read, cache_write))
+    if not is_recorded or not session or not message_id or agent is None:
         return []
-    return [TokenUse(f"{session}/{agent}" if agent else session, ident, (uncached, output, read, written), turn)]
+    stream = f"{session}/{agent}" if agent else session
+    return [TokenUse(stream, message_id, (input_tokens, output, cache_read, cache_write), turn)]
 
 
 def read_agent(value: dict[str, Any]) -> str | None:
-    """The sub-agent that wrote a line, "" for the session itself, None for an impossible name.
+    """Returns the sub-agent that wrote a line, "" for the session itself, None for an impossible name.
 
     Early versions wrote their agents' words into the session's file without a name.
     """
@@ -413,14 +398,14 @@ def read_agent(value: dict[str, Any]) -> str | None:
     return (read_label(value, "agentId") or None) if string(value, "agentId") else UNNAMED_AGENT
 
 
-#: How far back a call is searched for that an excluded file withholds.
+#: Bytes before the position that are searched for calls that named an excluded file.
 WITHHELD_LOOK_BACK_BYTES = 64 * 1024
 
 
-def make_reader(transcript: OpenTranscript) -> ReadLine:
-    """Reads the lines of a transcript from a position on; in a sub-agent's file every line is the agent's."""
+def make_reader(transcript: Transcript) -> ReadLine:
+    """Returns a function that reads the lines of a transcript; in a sub-agent's file every line is the agent's."""
     if transcript.withheld.excludes.files:
-        note_withheld(transcript.read_before(WITHHELD_LOOK_BACK_BYTES), transcript.withheld)
+        record_withheld(transcript.read_before(WITHHELD_LOOK_BACK_BYTES), transcript.withheld)
     agent = parse_agent_file(transcript.path.name)
     if not agent:
         return read_line
@@ -432,7 +417,7 @@ def make_reader(transcript: OpenTranscript) -> ReadLine:
     return read_agent_line
 
 
-def note_withheld(before: bytes, withheld: Withheld) -> None:
+def record_withheld(before: bytes, withheld: WithheldCalls) -> None:
     """Adds to `withheld` the calls in a transcript's bytes that named an excluded file; a cut line holds none."""
     for line in before.split(b"\n"):
         if b'"tool_use"' in line:
@@ -447,8 +432,7 @@ _LINE_TYPE = re.compile(
     rb'(?:"type":\s?+"([a-z-]++)"|"attachment":\s?+\{\s?+"type":\s?+"([a-z_]++)")'
 )
 _IS_MESSAGE = re.compile(rb'"type":\s?"(?:user|assistant)"')
-#: The types of lines that are parsed; all others are bookkeeping, recognised by their first bytes (facts: claude-code
-#: 1.14).
+#: The types of lines that are parsed; all others are bookkeeping, recognised by their first bytes.
 PARSED_TYPES = frozenset(b"user assistant attachment custom-title ai-title queue-operation worktree-state".split())
 PARSED_ATTACHMENTS = frozenset({b"queued_command"})
 #: Types of mostly bookkeeping lines -> what the other lines contain.
@@ -505,7 +489,7 @@ def _is_bookkeeping(line: bytes) -> bool:
 
 
 def _read_turns(line: Line) -> list[Turn]:
-    """The turns in a line."""
+    """Returns the turns in a line."""
     value = line.value
     match value.get("type"):
         case "user" | "assistant":
@@ -513,7 +497,7 @@ def _read_turns(line: Line) -> list[Turn]:
         case "attachment":
             return read_queued_turns(line)
         case "queue-operation":
-            _note_queue_exit(line)
+            _record_queue_exit(line)
             return read_enqueued_turns(line)
         case "progress":
             return read_progress_turns(line)
@@ -529,9 +513,11 @@ def _read_turns(line: Line) -> list[Turn]:
     return line.skip()
 
 
-def _note_queue_exit(line: Line) -> None:
-    """Notes a prompt that leaves the queue: as the next prompt it has a line of its own, in a running turn it may have
-    none."""
+def _record_queue_exit(line: Line) -> None:
+    """Records a prompt that left the queue.
+
+    If it became the next prompt it has its own line; if a running turn absorbed it, it may have none.
+    """
     value, queue_exits = line.value, line.reading.queue_exits
     if value.get("operation") not in ("dequeue", "remove"):
         return
@@ -552,7 +538,7 @@ def may_answer(tools: list[str], is_pick: bool = False) -> bool:
 
 
 def parse_agent_file(name: str) -> str:
-    """The sub-agent whose transcript a file is, by its name; "" for a session's.
+    """Returns the sub-agent whose transcript a file is, by its name; "" for a session's.
 
     Some versions do not mark an agent's lines: then only the name shows that its prompt is the assistant's.
     """
@@ -561,7 +547,7 @@ def parse_agent_file(name: str) -> str:
 
 
 def find_warmups(beginning: bytes) -> frozenset[str]:
-    """The agents that the host started for itself: their names, and the uuids of the lines of unnamed ones.
+    """Returns the agents that the host started for itself: their names, and the uuids of the lines of unnamed ones.
 
     Such an agent has a file of its own, or its lines are at the beginning of a session's.
     """
@@ -575,7 +561,7 @@ def find_warmups(beginning: bytes) -> frozenset[str]:
 
 
 def make_warmup_test(beginning: bytes) -> Callable[[Turn], bool] | None:
-    """Gives the test for turns of agents that the host started for itself, by a transcript's first bytes; None without
+    """Returns the test for turns of agents that the host started itself, by a transcript's first bytes; None without
     any."""
     agents = find_warmups(beginning)
     if not agents:
@@ -584,7 +570,7 @@ def make_warmup_test(beginning: bytes) -> Callable[[Turn], bool] | None:
 
 
 def read_titles(beginning: bytes) -> dict[str, str]:
-    """The titles by session in a transcript's first bytes, as far as their lines are whole."""
+    """Returns the titles by session in a transcript's first bytes, as far as their lines are whole."""
     reading = Reading()
     for line in beginning.split(b"\n"):
         if _TITLE.search(line[:HEAD_BYTES]):
@@ -594,5 +580,5 @@ def read_titles(beginning: bytes) -> dict[str, str]:
 
 
 def list_private_paths(folder: Path) -> list[Path]:
-    """Where the assistant with this configuration directory stores transcripts and the list of projects."""
+    """Returns the paths where the assistant stores transcripts and the list of projects, by its configuration."""
     return [folder, folder.parent / ".claude.json"] if folder.name == ".claude" else [folder]

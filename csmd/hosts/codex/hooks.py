@@ -12,7 +12,7 @@ from typing import Any
 from csmd.hook_events import EventName
 from csmd.hosts.codex.transcript import HOST, classify_prompt, clean_words
 from csmd.hosts.hook_payloads import Hooks
-from csmd.hosts.json_fields import string
+from csmd.json_fields import string
 
 
 def _prepare(value: dict[str, Any], name: EventName) -> dict[str, Any] | None:

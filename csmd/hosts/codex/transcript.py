@@ -1,7 +1,7 @@
 """Codex' transcripts ("rollouts") to turns and token usage.
 
 A rollout is `sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl`. Its first line names the thread. A resumed session
-continues its file; a fork has a file with its new part only, and so does a sub-agent. A session that goes on from an
+continues its file; a fork has a file with its new part only, and so does a sub-agent. A session that continues from an
 earlier turn (`thread/revert`) gets a file `..._<part>.jsonl`, whose first line says how many earlier lines are still
 valid. Messages are in `item_completed` lines, in older files (without `history_mode: paginated`) in `user_message`
 and `agent_message` lines. The `response_item` lines are the model's input: its user messages also contain AGENTS.md,
@@ -20,21 +20,11 @@ from typing import Any
 from csmd import wire
 from csmd.conversation import Turn
 from csmd.hosts import stored_text
-from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
-from csmd.hosts.labels import make_session_id, read_label
-from csmd.hosts.stored_calls import Call, add_exit_code, parse_patch
+from csmd.hosts.labels import make_session_id, read_label, read_path, read_tokens
 from csmd.hosts.stored_text import clean_text, quote_answers
-from csmd.hosts.transcript_reading import (
-    Conversation,
-    Line,
-    OpenTranscript,
-    ReadLine,
-    Revert,
-    read_objects,
-    read_path,
-    read_tokens,
-    refuse_line,
-)
+from csmd.hosts.tool_calls import Call, add_exit_code, parse_patch
+from csmd.hosts.transcript_reading import Conversation, Line, ReadLine, Revert, Transcript, read_objects, refuse_line
+from csmd.json_fields import mapping, mappings, parse_object, read_time, string
 from csmd.vocabulary import PROMPTS, TurnKind
 
 HOST = "codex"
@@ -81,7 +71,7 @@ _EXIT_CODE = re.compile(r"(?:Process exited with code|Exit code:?) (\d{1,3})\b")
 
 
 def clean_words(text: str, counts: Counter[str]) -> str:
-    """A text without csmd's injections and an editor's context above a prompt, redacted."""
+    """Returns a text without csmd's injections and an editor's context above a prompt, redacted."""
     plain = wire.clean(text)
     if plain.lstrip().startswith(_EDITOR_HEADING) and _REQUEST_HEADING in plain:
         plain = plain.partition(_REQUEST_HEADING)[2]
@@ -95,7 +85,7 @@ classify_prompt = partial(stored_text.classify_prompt, WRITTEN_FOR_USER, has_com
 class Thread(Conversation):
     """The thread whose lines are read, with the state that earlier lines set."""
 
-    ident: str
+    thread_id: str
     part: str
     """The part in its file's name; "" for the first file of a thread."""
     is_paginated: bool
@@ -119,65 +109,60 @@ class Thread(Conversation):
     @property
     def uuid(self) -> str:
         """The uuid of the current line's turn."""
-        thread = f"{self.ident}_{self.part}" if self.part else self.ident
+        thread = f"{self.thread_id}_{self.part}" if self.part else self.thread_id
         return f"{thread}:{self.line}+{self.same}" if self.same else f"{thread}:{self.line}"
 
     def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, **fields: Any) -> Turn:
-        """A turn of the current line."""
-        return Turn(
-            uuid=self.uuid, session_id=self.session, agent_id=self.agent, kind=kind, text=text, at=read_time(value),
-            cwd=self.cwd, model=self.model if kind == "assistant" else "", version=self.version,
-            context=self.context if kind == "assistant" else 0, mode=self.mode if kind in PROMPTS else "", **fields,
-        )  # fmt: skip
+        """Returns a turn of the current line."""
+        if kind == "assistant":
+            fields |= {"model": self.model, "context": self.context}
+        mode = self.mode if kind in PROMPTS else ""
+        return self.new_turn(self.uuid, value, kind, text, mode=mode, **fields)
 
 
 def parse_thread(first_line: bytes, name: str) -> Thread | None:
-    """The thread of a rollout by its first line and its file's name; None if the line names none."""
+    """Returns the thread of a rollout by its first line and its file's name; None if the line names none."""
     meta = mapping(parse_object(first_line) or {}, "payload")
-    ident, spawned = read_label(meta, "id"), mapping(mapping(meta, "source"), "subagent")
-    parent = read_label(meta, "parent_thread_id") or read_label(mapping(spawned, "thread_spawn"), "parent_thread_id")
+    thread_id, subagent = read_label(meta, "id"), mapping(mapping(meta, "source"), "subagent")
+    parent = read_label(meta, "parent_thread_id") or read_label(mapping(subagent, "thread_spawn"), "parent_thread_id")
     is_agent = bool(parent) or isinstance(meta.get("source"), dict) or string(meta, "thread_source") == "subagent"
-    if not ident:
+    if not thread_id:
         return None
-    root = (read_label(meta, "session_id") or parent) if is_agent else ident
+    root = (read_label(meta, "session_id") or parent) if is_agent else thread_id
     part = _PART.search(name)
     return Thread(
-        ident=ident,
-        part=part[1] if part else "",
-        session=make_session_id(HOST, root or ident),
-        agent=ident if is_agent else "",
-        version=read_label(meta, "cli_version", 40),
-        is_paginated=string(meta, "history_mode") == "paginated",
-        by_person=string(meta, "source") in _PERSON_SOURCES,
+        thread_id=thread_id, part=part[1] if part else "", session=make_session_id(HOST, root or thread_id),
+        agent=thread_id if is_agent else "", version=read_label(meta, "cli_version", 40),
+        is_paginated=string(meta, "history_mode") == "paginated", by_person=string(meta, "source") in _PERSON_SOURCES,
         cwd=read_path(meta, "cwd"),
-    )
+    )  # fmt: skip
 
 
-def make_reader(transcript: OpenTranscript) -> ReadLine:
-    """Reads the lines of a rollout from a position on; first the running turn again, for its origin."""
+def make_reader(transcript: Transcript) -> ReadLine:
+    """Returns a function that reads the lines of a rollout; reads the running turn again first, for its origin."""
     thread = parse_thread(transcript.read_first_line(FIRST_LINE_BYTES), transcript.path.name)
     if thread is None:
         return refuse_line
-    read = read_objects(partial(_read_turns, thread))
-    transcript.reread(transcript.find_before(partial(_find_running_turn, transcript.position)), read)
-    return read
+    read_line = read_objects(partial(_read_turns, thread))
+    transcript.reread(transcript.find_before(partial(_find_running_turn, transcript.position)), read_line)
+    return read_line
 
 
 def _find_running_turn(position: int, before: bytes) -> list[bytes]:
-    """The lines since the running turn began, or since the file's beginning; [] if the turn began earlier."""
-    began = [match.start() for match in _TURN_BEGINS.finditer(before)]
-    if not began and len(before) < position:
+    """Returns the lines since the running turn began, or since the file's beginning; [] if the turn began earlier."""
+    starts = [match.start() for match in _TURN_BEGINS.finditer(before)]
+    if not starts and len(before) < position:
         return []
-    return before[before.rfind(b"\n", 0, began[-1]) + 1 if began else 0 :].splitlines()
+    return before[before.rfind(b"\n", 0, starts[-1]) + 1 if starts else 0 :].splitlines()
 
 
 def _read_turns(thread: Thread, line: Line) -> list[Turn]:
-    """The turns in a line of a thread's rollout."""
+    """Returns the turns in a line of a thread's rollout."""
     value, reading = line.value, line.reading
     thread.begin_line(value)
     payload = mapping(value, "payload")
     match value.get("type"), payload.get("type"):
-        case "session_meta", _ if (base := mapping(payload, "history_base")).get("thread_id") == thread.ident:
+        case "session_meta", _ if (base := mapping(payload, "history_base")).get("thread_id") == thread.thread_id:
             reading.reverts.append(Revert(stream=thread.stream, is_abandoned=_make_abandoned_test(thread, base)))
         case "retained_context", "verified_answer":
             return _read_answer_turns(line, payload, thread)
@@ -210,11 +195,11 @@ def _read_turns(thread: Thread, line: Line) -> list[Turn]:
 
 def _make_abandoned_test(thread: Thread, base: dict[str, Any]) -> Callable[[str], bool]:
     """Returns the test for the uuids of turns in earlier parts that this part of a thread abandons."""
-    end, ident, part = base.get("end_ordinal_exclusive"), thread.ident, thread.part
+    end, thread_id, part = base.get("end_ordinal_exclusive"), thread.thread_id, thread.part
 
     def is_abandoned(uuid: str) -> bool:
         match = _UUID.fullmatch(uuid)
-        if match is None or match[1] != ident or type(end) is not int:
+        if match is None or match[1] != thread_id or type(end) is not int:
             return False
         return (match[2] or "") < part and int(match[3]) >= end
 
@@ -222,7 +207,7 @@ def _make_abandoned_test(thread: Thread, base: dict[str, Any]) -> Callable[[str]
 
 
 def _read_answer_turns(line: Line, payload: dict[str, Any], thread: Thread) -> list[Turn]:
-    """The turn in which the user answers the assistant's questions, which are quoted."""
+    """Returns the turn in which the user answers the assistant's questions, which are quoted."""
     pairs = [(string(pair, "question"), string(pair, "answer")) for pair in mappings(payload.get("questions"))]
     text = clean_words(quote_answers((_strip_picked(*pair), pair[1]) for pair in pairs), line.redactions)
     kind: TurnKind = "user" if thread.by_person else "relayed"
@@ -231,13 +216,13 @@ def _read_answer_turns(line: Line, payload: dict[str, Any], thread: Thread) -> l
 
 
 def _strip_picked(question: str, answer: str) -> str:
-    """A question without its descriptions of the options that were picked."""
+    """Returns a question without its descriptions of the options that were picked."""
     picked = tuple(f"{line}: " for line in answer.splitlines())
     return "\n".join(line for line in question.splitlines() if not line.startswith(picked))
 
 
 def _read_item_turns(line: Line, item: dict[str, Any], thread: Thread) -> list[Turn]:
-    """The turn of an item that is a message."""
+    """Returns the turn of an item that is a message."""
     kind, parts = item.get("type"), item.get("content")
     if kind not in ("UserMessage", "AgentMessage") or not isinstance(parts, list):
         return []
@@ -253,21 +238,21 @@ def _read_message_turns(line: Line, message: str, thread: Thread, *, is_prompt: 
 
 
 def _read_tool_turns(line: Line, payload: dict[str, Any], thread: Thread) -> list[Turn]:
-    """The turns of a tool call, or of its result."""
-    kind, ident = string(payload, "type"), read_label(payload, "call_id", 120)
-    if kind.endswith("_call_output") and ident:
+    """Returns the turns of a tool call, or of its result."""
+    kind, call_id = string(payload, "type"), read_label(payload, "call_id", 120)
+    if kind.endswith("_call_output") and call_id:
         result = read_result(payload.get("output"))
-        return [line.make_result_turn(thread.make_turn(line.value, "tool_result", ""), ident, result)]
-    if not kind.endswith("_call") or not ident:
+        return [line.make_result_turn(thread.make_turn(line.value, "tool_result", ""), call_id, result)]
+    if not kind.endswith("_call") or not call_id:
         return []
-    return line.make_call_turns(thread.make_turn(line.value, "tool_call", ""), ident, read_calls(payload))
+    return line.make_call_turns(thread.make_turn(line.value, "tool_call", ""), call_id, read_calls(payload))
 
 
 # --- tool calls in the form that is stored for every assistant (`csmd/hosts/tool_calls.py`)
 
 
 def read_calls(payload: dict[str, Any]) -> list[Call]:
-    """The stored calls of a line that holds one: several for a patch of several files."""
+    """Returns the stored calls of a line that holds one: several for a patch of several files."""
     name, space = read_label(payload, "name", 100), read_label(payload, "namespace", 100)
     if payload.get("type") == "local_shell_call":
         return [("Bash", {"command": _join_shell_words(mapping(payload, "action").get("command"))})]
@@ -294,16 +279,16 @@ def _join_shell_words(command: Any) -> str:
 
 
 def read_result(output: Any) -> str:
-    """A call's result: its output, below its exit code unless that is 0."""
+    """Returns a call's result: its output, below its exit code unless that is 0."""
     text = _flatten_output(output)
     wrapped = parse_object(text) if text.startswith('{"output"') else None
     if wrapped is not None:  # before version 0.60
         return add_exit_code(string(wrapped, "output"), str(mapping(wrapped, "metadata").get("exit_code") or 0))
-    above = _ABOVE_OUTPUT.match(text)
-    if above is None:
+    header = _ABOVE_OUTPUT.match(text)
+    if header is None:
         return text
-    code = _EXIT_CODE.search(above[0])
-    return add_exit_code(text[above.end() :], code[1] if code else "0")
+    code = _EXIT_CODE.search(header[0])
+    return add_exit_code(text[header.end() :], code[1] if code else "0")
 
 
 def _flatten_output(output: Any) -> str:

@@ -13,8 +13,8 @@ from csmd import wire
 from csmd.hook_events import EventName
 from csmd.hosts.copilot.transcript import HOST, classify_prompt
 from csmd.hosts.hook_payloads import Hooks
-from csmd.hosts.json_fields import string
 from csmd.hosts.stored_text import clean_text
+from csmd.json_fields import string
 
 #: Copilot's words for how a process began. Text injected at the start precedes the whole conversation and is in no
 #: transcript: a process that resumes a session has none of what an earlier process was given.

@@ -20,21 +20,19 @@ from typing import Any
 
 from csmd.conversation import Turn
 from csmd.hosts import stored_text
-from csmd.hosts.json_fields import iter_strings, mapping, parse_object, read_time, string
-from csmd.hosts.labels import make_session_id, read_label, read_uuid
-from csmd.hosts.stored_calls import REJECTED_RESULT, Call, add_exit_code, parse_patch
+from csmd.hosts.labels import make_session_id, read_label, read_path, read_tokens, read_uuid
 from csmd.hosts.stored_text import clean_text, quote_answers
+from csmd.hosts.tool_calls import REJECTED_RESULT, Call, add_exit_code, parse_patch
 from csmd.hosts.transcript_reading import (
     LOOK_BACK_BYTES,
     Conversation,
     Line,
-    OpenTranscript,
     ReadLine,
+    Transcript,
     read_objects,
-    read_path,
-    read_tokens,
     refuse_line,
 )
+from csmd.json_fields import iter_strings, mapping, parse_object, string
 from csmd.vocabulary import TurnKind
 
 HOST = "copilot"
@@ -54,6 +52,7 @@ BEGINNING_BYTES = 1024 * 1024
 _DIRECTORY_EVENTS = ("session.start", "session.resume", "session.context_changed")
 #: The event that holds the model's prompt, which says who submits the session's prompts.
 _MODE_EVENT = "system.message"
+_STATE_EVENTS = (*_DIRECTORY_EVENTS, _MODE_EVENT)
 #: Events that continue the conversation.
 _SPEECH_EVENTS = (
     "user.message", "assistant.message", "tool.execution_start", "tool.execution_complete",
@@ -110,29 +109,26 @@ class Session(Conversation):
             self.last = read_uuid(HOST, value, "id") or self.last
 
     def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, **fields: Any) -> Turn:
-        """A turn of the line."""
-        return Turn(
-            uuid=read_uuid(HOST, value, "id"), session_id=self.session, agent_id=read_label(value, "agentId"), kind=kind,
-            text=text,
-            at=read_time(value), cwd=self.cwd, version=self.version, parent_uuid=self.last,
-            context=self.context if kind == "assistant" else 0, **fields,
-        )  # fmt: skip
+        """Returns a turn of the line."""
+        fields |= {"agent_id": read_label(value, "agentId"), "parent_uuid": self.last}
+        context = self.context if kind == "assistant" else 0
+        return self.new_turn(read_uuid(HOST, value, "id"), value, kind, text, context=context, **fields)
 
 
 def parse_session(first_line: bytes) -> Session | None:
-    """The session of a transcript by its first line; None if the line names none."""
+    """Returns the session of a transcript by its first line; None if the line names none."""
     value = parse_object(first_line) or {}
     data = mapping(value, "data")
-    ident = read_label(data, "sessionId")
-    if value.get("type") != "session.start" or not ident:
+    session_id = read_label(data, "sessionId")
+    if value.get("type") != "session.start" or not session_id:
         return None
-    session = Session(session=make_session_id(HOST, ident), version=read_label(data, "copilotVersion", 40))
+    session = Session(session=make_session_id(HOST, session_id), version=read_label(data, "copilotVersion", 40))
     session.follow(value, data)
     return session
 
 
-def make_reader(transcript: OpenTranscript) -> ReadLine:
-    """Reads the lines of a transcript from a position on."""
+def make_reader(transcript: Transcript) -> ReadLine:
+    """Returns a function that reads the lines of a transcript from a position on."""
     session = parse_session(transcript.read_first_line(FIRST_LINE_BYTES))
     if session is None:
         return refuse_line
@@ -146,14 +142,14 @@ def make_reader(transcript: OpenTranscript) -> ReadLine:
 
 
 def _read_type(line: bytes) -> str:
-    """The type of the event in a line; "" if there is none."""
+    """Returns the type of the event in a line; "" if there is none."""
     match = _TYPE.match(line)
     return match[1].decode() if match else ""
 
 
-def _find_state_lines(transcript: OpenTranscript) -> list[bytes]:
-    """The lines before the position that set the directory and the submitter of prompts, and the last two of the
-    conversation.
+def _find_state_lines(transcript: Transcript) -> list[bytes]:
+    """Returns the lines before the position that set the directory and the submitter of prompts, and the last two of
+    the conversation.
 
     They are found within 8 MiB before the position or in the first 1 MiB of the file, and missed elsewhere: the work of
     one reading must not grow with the file.
@@ -161,9 +157,7 @@ def _find_state_lines(transcript: OpenTranscript) -> list[bytes]:
     for size in LOOK_BACK_BYTES:
         before = transcript.read_before(size).splitlines()
         types = [_read_type(line) for line in before]
-        state = [
-            (kind, line) for line, kind in zip(before, types, strict=True) if kind in (*_DIRECTORY_EVENTS, _MODE_EVENT)
-        ]
+        state = [(kind, line) for line, kind in zip(before, types, strict=True) if kind in _STATE_EVENTS]
         # A sub-agent's model prompt says nothing about its session.
         own_state = {kind == _MODE_EVENT for kind, line in state if b'"agentId":' not in line}
         if size >= transcript.position or own_state == {True, False}:
@@ -171,17 +165,14 @@ def _find_state_lines(transcript: OpenTranscript) -> list[bytes]:
     else:
         transcript.file.seek(0)
         *beginning, _ = transcript.file.read(BEGINNING_BYTES).split(b"\n")
-        state = [
-            *((kind, line) for line in beginning if (kind := _read_type(line)) in (*_DIRECTORY_EVENTS, _MODE_EVENT)),
-            *state,
-        ]
+        state = [*((kind, line) for line in beginning if (kind := _read_type(line)) in _STATE_EVENTS), *state]
     speech = (line for line, kind in zip(reversed(before), reversed(types), strict=True) if kind in _SPEECH_EVENTS)
     own = (line for line in speech if not (parse_object(line) or {"agentId": ""}).get("agentId"))
     return [*(line for _, line in state), *reversed(list(itertools.islice(own, 2)))]
 
 
 def _read_turns(session: Session, line: Line) -> list[Turn]:
-    """The turns in a line of a session's transcript, with the prompt that waited for it."""
+    """Returns the turns in a line of a session's transcript, with the prompt that waited for it."""
     before, session.prompt = session.prompt, None
     turns = _read_own_turns(session, line, mapping(line.value, "data"))
     session.follow(line.value, mapping(line.value, "data"))
@@ -199,7 +190,7 @@ def _read_turns(session: Session, line: Line) -> list[Turn]:
 
 
 def _read_own_turns(session: Session, line: Line, data: dict[str, Any]) -> list[Turn]:
-    """The turns in a line itself, except a prompt that waits for the next line."""
+    """Returns the turns in a line itself, except a prompt that waits for the next line."""
     value, kind, text = line.value, line.value.get("type"), ""
     fields: dict[str, str] = {}
     turn_kind: TurnKind = "assistant"
@@ -214,8 +205,8 @@ def _read_own_turns(session: Session, line: Line, data: dict[str, Any]) -> list[
             bare = session.make_turn(value, "tool_call", "")
             return line.make_call_turns(bare, read_label(data, "toolCallId"), read_calls(data))
         case "tool.execution_complete":
-            ident, bare = read_label(data, "toolCallId"), session.make_turn(value, "tool_result", "")
-            return [line.make_result_turn(bare, ident, read_result(data))] if ident else []
+            call_id, bare = read_label(data, "toolCallId"), session.make_turn(value, "tool_result", "")
+            return [line.make_result_turn(bare, call_id, read_result(data))] if call_id else []
         case "human_response.recorded" | "permission.completed":
             text, turn_kind = _read_answer(data), "user" if session.by_person else "relayed"
         case "session.compaction_complete":
@@ -232,7 +223,7 @@ def _read_own_turns(session: Session, line: Line, data: dict[str, Any]) -> list[
 
 
 def _read_prompt(value: dict[str, Any], data: dict[str, Any], session: Session, counts: Counter[str]) -> Turn | None:
-    """The prompt in a line; None if there is none."""
+    """Returns the prompt in a line; None if there is none."""
     text = clean_text(string(data, "content"), counts) if value.get("type") == "user.message" else ""
     if not text:
         return None
@@ -245,7 +236,8 @@ def _read_prompt(value: dict[str, Any], data: dict[str, Any], session: Session, 
 
 
 def _read_answer(data: dict[str, Any]) -> str:
-    """The user's answer to a question, or their words when they rejected a tool or a plan; "" for anything else."""
+    """Returns the user's answer to a question, or their words when they rejected a tool or a plan; "" for anything
+    else."""
     response, result = mapping(data, "response"), mapping(data, "result")
     if data.get("decisionSource") == "human_response":
         return string(result, "feedback")
@@ -260,7 +252,7 @@ def _read_answer(data: dict[str, Any]) -> str:
 
 
 def read_calls(data: dict[str, Any]) -> list[Call]:
-    """The stored calls of an event that holds one: several for a patch of several files."""
+    """Returns the stored calls of an event that holds one: several for a patch of several files."""
     name, server = read_label(data, "toolName", 120), read_label(data, "mcpServerName", 60)
     arguments = data.get("arguments")
     arguments = arguments if isinstance(arguments, dict) else {"input": arguments} if isinstance(arguments, str) else {}
@@ -274,7 +266,7 @@ def read_calls(data: dict[str, Any]) -> list[Call]:
 
 
 def read_result(data: dict[str, Any]) -> str:
-    """A call's result: its output, below its exit code unless that is 0."""
+    """Returns a call's result: its output, below its exit code unless that is 0."""
     error, code = mapping(data, "error"), mapping(data, "shellExecution").get("exitCode")
     if error:
         message = string(error, "message")

@@ -12,7 +12,7 @@ from typing import Any
 
 from csmd.hosts.hook_entries import HookEntries, parse_settings
 from csmd.hosts.host_files import hook_timeouts
-from csmd.hosts.json_fields import mapping
+from csmd.json_fields import mapping
 
 EVENTS = hook_timeouts("session_start", "prompt", "stop", "session_end")
 

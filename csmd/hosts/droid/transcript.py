@@ -18,19 +18,11 @@ from typing import Any
 from csmd import wire
 from csmd.conversation import Turn
 from csmd.hosts import stored_text
-from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
-from csmd.hosts.labels import make_session_id, read_label, read_uuid
-from csmd.hosts.stored_calls import Call, add_exit_code, parse_patch
+from csmd.hosts.labels import make_session_id, read_label, read_path, read_uuid
 from csmd.hosts.stored_text import clean_text
-from csmd.hosts.transcript_reading import (
-    Conversation,
-    Line,
-    OpenTranscript,
-    ReadLine,
-    read_objects,
-    read_path,
-    refuse_line,
-)
+from csmd.hosts.tool_calls import Call, add_exit_code, parse_patch
+from csmd.hosts.transcript_reading import Conversation, Line, ReadLine, Transcript, read_objects, refuse_line
+from csmd.json_fields import mapping, mappings, parse_object, string
 from csmd.privacy.redaction import redact
 from csmd.vocabulary import TurnKind
 
@@ -53,12 +45,12 @@ _FIELDS = {"old_str": "old_string", "new_str": "new_string"}
 #: Droid's suffix of a command's output.
 _EXITED = re.compile(r"\s*\[Process exited with code (-?\d{1,3})\]\s*\Z")
 
-clean_words = partial(clean_text, around=_REMINDER)
+clean_words = partial(clean_text, removed_tags=_REMINDER)
 classify_prompt = partial(stored_text.classify_prompt, WRITTEN_FOR_USER)
 
 
 def read_titles(beginning: bytes) -> Mapping[str, str]:
-    """The title that the user gave to a session, by its transcript's first bytes."""
+    """Returns the title that the user gave to a session, by its transcript's first bytes."""
     value = parse_object(beginning.partition(b"\n")[0]) or {}
     session, title = make_session_id(HOST, read_label(value, "id")), string(value, "title")
     return {session: redact(wire.clean(title), Counter())} if session and value.get("isSessionTitleManuallySet") else {}
@@ -71,45 +63,39 @@ class Session(Conversation):
     by_person: bool
 
     def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, number: int = 0, **fields: Any) -> Turn:
-        """The turn of this number in the line, counted from 0."""
+        """Returns the turn of this number in the line, counted from 0."""
         uuid = read_uuid(HOST, value, "id")
-        return Turn(
-            uuid=f"{uuid}/{number}" if number and uuid else uuid, session_id=self.session, agent_id=self.agent,
-            kind=kind,
-            text=text, at=read_time(value), cwd=self.cwd, parent_uuid=read_uuid(HOST, value, "parentId"), **fields,
-        )  # fmt: skip
+        uuid = f"{uuid}/{number}" if number and uuid else uuid
+        return self.new_turn(uuid, value, kind, text, parent_uuid=read_uuid(HOST, value, "parentId"), **fields)
 
 
 def parse_session(first_line: bytes, settings: bytes) -> Session | None:
-    """The session of a transcript by its first line and its settings; None if that line names none.
+    """Returns the session of a transcript by its first line and its settings; None if that line names none.
 
     A sub-agent's session names the one that called it. Without readable settings it is unknown who submitted the
     prompts.
     """
     value = parse_object(first_line) or {}
-    ident, caller = read_label(value, "id"), read_label(value, "callingSessionId")
-    if value.get("type") != "session_start" or not ident:
+    session_id, caller = read_label(value, "id"), read_label(value, "callingSessionId")
+    if value.get("type") != "session_start" or not session_id:
         return None
     options = parse_object(settings)
     tags = [string(tag, "name") for tag in mappings((options or {}).get("tags"))]
     return Session(
-        session=make_session_id(HOST, caller or ident),
-        agent=ident if caller else "",
-        cwd=read_path(value, "cwd"),
-        by_person=options is not None and _BY_PROGRAM not in tags,
-    )
+        session=make_session_id(HOST, caller or session_id), agent=session_id if caller else "",
+        cwd=read_path(value, "cwd"), by_person=options is not None and _BY_PROGRAM not in tags,
+    )  # fmt: skip
 
 
-def make_reader(transcript: OpenTranscript) -> ReadLine:
-    """Reads the lines of a transcript, from any position."""
-    session = parse_session(
-        transcript.read_first_line(FIRST_LINE_BYTES), transcript.read_sibling(".settings.json", SETTINGS_BYTES)
-    )
+def make_reader(transcript: Transcript) -> ReadLine:
+    """Returns a function that reads the lines of a transcript, from any position."""
+    settings = transcript.read_sibling(".settings.json", SETTINGS_BYTES)
+    session = parse_session(transcript.read_first_line(FIRST_LINE_BYTES), settings)
     return refuse_line if session is None else read_objects(partial(_read_turns, session))
 
 
 def _read_turns(session: Session, line: Line) -> list[Turn]:
-    """The turns in a line of a session's transcript."""
+    """Returns the turns in a line of a session's transcript."""
     match line.value.get("type"):
         case "message":
             return _read_message_turns(line, mapping(line.value, "message"), session)
@@ -121,14 +107,13 @@ def _read_turns(session: Session, line: Line) -> list[Turn]:
 
 
 def _read_message_turns(line: Line, message: dict[str, Any], session: Session) -> list[Turn]:
-    """The turns in a line that is a message, or that holds tool calls or results."""
+    """Returns the turns in a line that is a message, or that holds tool calls or results."""
     value, content = line.value, message.get("content")
     blocks = mappings([{"type": "text", "text": content}] if isinstance(content, str) else content)
     if string(message, "visibility") in ("user_only", "llm_only"):
         return []
-    text = clean_words(
-        "\n\n".join(string(block, "text") for block in blocks if block.get("type") == "text"), line.redactions
-    )
+    texts = (string(block, "text") for block in blocks if block.get("type") == "text")
+    text = clean_words("\n\n".join(texts), line.redactions)
     turns: list[Turn] = []
     if text and message.get("role") == "user":
         kind = classify_prompt(text, by_person=session.by_person or bool(session.agent))
@@ -139,9 +124,8 @@ def _read_message_turns(line: Line, message: dict[str, Any], session: Session) -
     for block in blocks:
         if block.get("type") == "tool_use":
             for call in read_calls(read_label(block, "name", 120), mapping(block, "input")):
-                turns += line.make_call_turns(
-                    session.make_turn(value, "tool_call", "", len(turns)), read_label(block, "id"), [call]
-                )
+                bare = session.make_turn(value, "tool_call", "", len(turns))
+                turns += line.make_call_turns(bare, read_label(block, "id"), [call])
         elif block.get("type") == "tool_result":
             bare = session.make_turn(value, "tool_result", "", len(turns))
             turns.append(line.make_result_turn(bare, read_label(block, "tool_use_id"), read_result(block)))
@@ -149,7 +133,7 @@ def _read_message_turns(line: Line, message: dict[str, Any], session: Session) -
 
 
 def read_calls(name: str, arguments: dict[str, Any]) -> list[Call]:
-    """The stored calls of a tool call: several for a patch of several files."""
+    """Returns the stored calls of a tool call: several for a patch of several files."""
     if name == "ApplyPatch":
         return parse_patch(string(arguments, "input") or string(arguments, "patch")) or [(name, arguments)]
     if name == "Edit":
@@ -158,7 +142,7 @@ def read_calls(name: str, arguments: dict[str, Any]) -> list[Call]:
 
 
 def read_result(block: dict[str, Any]) -> str:
-    """A call's result: its output, below its exit code unless that is 0."""
+    """Returns a call's result: its output, below its exit code unless that is 0."""
     content = block.get("content")
     if isinstance(content, list):
         content = "\n".join(string(part, "text") for part in mappings(content))

@@ -10,7 +10,7 @@ from typing import Any
 
 from csmd.hook_events import EVENTS, EventName
 from csmd.hosts import gemini_parts, hook_payloads
-from csmd.hosts.gemini.registration import OWN_NAMES
+from csmd.hosts.gemini.registration import HOST_NAMES
 from csmd.hosts.gemini.transcript import HOST, read_final_message
 from csmd.hosts.hook_payloads import Hooks
 
@@ -22,7 +22,7 @@ def _prepare(value: dict[str, Any], _name: EventName) -> dict[str, Any]:
 
 def _encode(name: EventName, text: str, notice: str) -> bytes:
     hook = EVENTS[name].hook_name
-    return hook_payloads.encode_context(name, text, notice, hook=OWN_NAMES.get(hook, hook))
+    return hook_payloads.encode_context(name, text, notice, hook=HOST_NAMES.get(hook, hook))
 
 
 HOOKS = Hooks(

@@ -11,11 +11,11 @@ from typing import Any
 
 from csmd.hosts.hook_entries import HookEntries
 from csmd.hosts.host_files import hook_timeouts
-from csmd.hosts.json_fields import mapping
+from csmd.json_fields import mapping
 
 #: Gemini CLI's name of an event -> its name on the hook's command line, if it differs.
 NAMES: Mapping[str, str] = {"BeforeAgent": "UserPromptSubmit", "AfterAgent": "Stop"}
-OWN_NAMES = {ours: own for own, ours in NAMES.items()}
+HOST_NAMES = {ours: own for own, ours in NAMES.items()}
 
 
 def _is_off(settings: dict[str, Any], script: Path, _: str | None) -> bool:
@@ -28,7 +28,7 @@ def _is_off(settings: dict[str, Any], script: Path, _: str | None) -> bool:
 HOOKS = HookEntries(
     host="gemini", file=lambda folder: folder / "settings.json", names=NAMES, is_off=_is_off,
     events={
-        OWN_NAMES.get(event, event): seconds
+        HOST_NAMES.get(event, event): seconds
         for event, seconds in hook_timeouts("session_start", "prompt", "stop", "session_end").items()
     },
 )  # fmt: skip

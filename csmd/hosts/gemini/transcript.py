@@ -18,18 +18,9 @@ from typing import Any
 from csmd.conversation import Turn
 from csmd.hosts import gemini_parts
 from csmd.hosts.gemini_parts import join_text, list_parts
-from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
-from csmd.hosts.labels import make_session_id, read_label
-from csmd.hosts.transcript_reading import (
-    Conversation,
-    Line,
-    OpenTranscript,
-    ReadLine,
-    decode_path,
-    read_objects,
-    read_tokens,
-    refuse_line,
-)
+from csmd.hosts.labels import decode_path, make_session_id, read_label, read_tokens
+from csmd.hosts.transcript_reading import Conversation, Line, ReadLine, Transcript, read_objects, refuse_line
+from csmd.json_fields import mapping, mappings, parse_object, string
 from csmd.privacy.redaction import RedactionCounts
 from csmd.vocabulary import TurnKind
 
@@ -59,7 +50,7 @@ _NO_ANSWER = "[no response text]"
 
 
 def find_start_directory(beginning: bytes) -> str:
-    """The directory in which a session was started, redacted; "" if its first bytes name none."""
+    """Returns the directory in which a session was started, redacted; "" if its first bytes name none."""
     match = _DIRECTORY.search(beginning)
     return decode_path(b'"%b"' % match[1]) if match else ""
 
@@ -74,7 +65,7 @@ def read_final_message(value: dict[str, Any]) -> str:
 class Chat(Conversation):
     """The conversation whose lines are read, with the state that earlier lines set."""
 
-    ident: str
+    chat_id: str
     prompt: str = ""
     """The uuid of the last prompt, which the following messages answer."""
     taken_back: str = ""
@@ -83,41 +74,39 @@ class Chat(Conversation):
     """Message -> the parent that its prompt has from one that was taken back."""
 
     def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, **fields: Any) -> Turn:
-        """A turn of a message."""
-        return Turn(
-            uuid=make_session_id(HOST, f"{self.ident}:{read_label(value, 'id')}"), session_id=self.session, agent_id=self.agent,
-            kind=kind, text=text, at=read_time(value), cwd=self.cwd, **fields,
-        )  # fmt: skip
+        """Returns a turn of a message."""
+        uuid = make_session_id(HOST, f"{self.chat_id}:{read_label(value, 'id')}")
+        return self.new_turn(uuid, value, kind, text, **fields)
 
 
 def parse_chat(header: bytes, folder: str, cwd: str) -> Chat | None:
-    """The conversation that a header names, in a file of this directory; None if it is not a header."""
+    """Returns the conversation that a header names, in a file of this directory; None if it is not a header."""
     head = parse_object(header) or {}
-    ident, is_agent = read_label(head, "sessionId"), string(head, "kind") == "subagent"
-    if not ident:
+    chat_id, is_agent = read_label(head, "sessionId"), string(head, "kind") == "subagent"
+    if not chat_id:
         return None
-    session = make_session_id(HOST, folder if is_agent else ident)
-    return Chat(ident=ident, session=session, agent=ident if is_agent else "", cwd=cwd)
+    session = make_session_id(HOST, folder if is_agent else chat_id)
+    return Chat(chat_id=chat_id, session=session, agent=chat_id if is_agent else "", cwd=cwd)
 
 
-def make_reader(transcript: OpenTranscript) -> ReadLine:
-    """Reads the lines of a transcript from a position on; first the last prompts again."""
-    folder, started = transcript.path.parent.name, find_start_directory(transcript.beginning)
-    chat = parse_chat(transcript.read_first_line(FIRST_LINE_BYTES), folder, started)
+def make_reader(transcript: Transcript) -> ReadLine:
+    """Returns a function that reads the lines of a transcript; reads the last prompts again first."""
+    folder, start_directory = transcript.path.parent.name, find_start_directory(transcript.beginning)
+    chat = parse_chat(transcript.read_first_line(FIRST_LINE_BYTES), folder, start_directory)
     if chat is None:
         return refuse_line
-    read = read_objects(partial(_read_turns, chat))
-    transcript.reread(transcript.find_before(_find_prompts), read)
-    return read
+    read_line = read_objects(partial(_read_turns, chat))
+    transcript.reread(transcript.find_before(_find_prompts), read_line)
+    return read_line
 
 
 def _find_prompts(before: bytes) -> list[bytes]:
-    """The lines that hold prompts, or take one back."""
+    """Returns the lines that hold prompts, or take one back."""
     return [line for line in before.splitlines() if _PROMPT.search(line) or line.startswith(b'{"$rewindTo"')]
 
 
 def _read_turns(chat: Chat, line: Line) -> list[Turn]:
-    """The turns in a line of a transcript."""
+    """Returns the turns in a line of a transcript."""
     value, changes = line.value, mapping(line.value, "$set")
     match value.get("type") if read_label(value, "id") else None:
         case "user":
@@ -127,7 +116,7 @@ def _read_turns(chat: Chat, line: Line) -> list[Turn]:
             line.record_tokens(chat.stream, read_label(value, "id"), value.get("tokens"), _TOKEN_FIELDS, len(turns))
             return turns
         case _ if target := string(value, "$rewindTo"):
-            chat.taken_back = chat.parents.get(target, _make_parent(f"{HOST}:{chat.ident}:{target}"))
+            chat.taken_back = chat.parents.get(target, _make_parent(f"{HOST}:{chat.chat_id}:{target}"))
         case _ if changes:
             if not chat.agent:
                 line.reading.record_title(chat.session, string(changes, "summary"), line.redactions)
@@ -138,16 +127,16 @@ def _read_turns(chat: Chat, line: Line) -> list[Turn]:
 
 
 def _read_prompt_turns(line: Line, chat: Chat) -> list[Turn]:
-    """The prompt in a message in the user's name; [] for results of tools and the host's own context."""
+    """Returns the prompt in a message in the user's name; [] for results of tools and the host's own context."""
     value, parts = line.value, list_parts(line.value.get("content"))
-    content, shown = join_text(parts), join_text(list_parts(line.value.get("displayContent")))
+    content, display_text = join_text(parts), join_text(list_parts(line.value.get("displayContent")))
     if gemini_parts.is_summary(content):
         return _read_summary_turns(line, [value], chat)
     text = gemini_parts.clean_parts_text(content, line.redactions)
-    typed = gemini_parts.clean_parts_text(shown, RedactionCounts()) if shown else text
+    typed = gemini_parts.clean_parts_text(display_text, RedactionCounts()) if display_text else text
     kind = gemini_parts.classify_prompt(typed)
     if kind == "user" and not text.startswith(typed) and gemini_parts.REFERENCED not in content:
-        kind, typed = "notification", text  # the host makes the model go on, and displays the prompt before
+        kind, typed = "notification", text  # the host makes the model continue, and displays the prompt before
     if not typed:
         return []
     if kind == "notification":  # what the assistant says next belongs to its earlier answer
@@ -162,12 +151,12 @@ def _read_prompt_turns(line: Line, chat: Chat) -> list[Turn]:
 
 
 def _make_parent(uuid: str) -> str:
-    """The parent of a prompt: of two prompts with the same parent the later replaces the earlier."""
+    """Returns the parent of a prompt: of two prompts with the same parent the later replaces the earlier."""
     return f"{uuid}^"
 
 
 def _read_answer_turns(line: Line, chat: Chat) -> list[Turn]:
-    """The assistant's words in a message, and its tools' calls and results so far."""
+    """Returns the assistant's words in a message, and its tools' calls and results so far."""
     value, used = line.value, mapping(line.value, "tokens")
     text = gemini_parts.clean_parts_text(join_text(list_parts(value.get("content"))), line.redactions)
     model, context = read_label(value, "model", 100), read_tokens(used, "input")
@@ -186,22 +175,17 @@ def _read_answer_turns(line: Line, chat: Chat) -> list[Turn]:
 
 
 def _read_answers(call: dict[str, Any], response: dict[str, Any]) -> list[tuple[str, str]]:
-    """(question, answer) of each of the assistant's questions that the user answered."""
+    """Returns (question, answer) of each of the assistant's questions that the user answered."""
     answers = mapping(parse_object(string(mapping(response, "response"), "output")) or {}, "answers")
     questions = mappings(mapping(call, "args").get("questions"))
     return [(string(question, "question"), string(answers, str(number))) for number, question in enumerate(questions)]
 
 
 def _read_summary_turns(line: Line, messages: list[dict[str, Any]], chat: Chat) -> list[Turn]:
-    """The summaries of compactions among messages; the other messages have lines of their own."""
-    texts = [
-        (message, join_text(list_parts(message.get("content"))))
-        for message in messages
-        if message.get("type") == "user"
-    ]
-    turns = [
-        chat.make_turn(message, "summary", gemini_parts.read_summary(text, line.redactions))
-        for message, text in texts
-        if gemini_parts.is_summary(text)
-    ]
+    """Returns the summaries of compactions among messages; the other messages have lines of their own."""
+    by_user = (message for message in messages if message.get("type") == "user")
+    texts = [(message, join_text(list_parts(message.get("content")))) for message in by_user]
+    summaries = [(message, text) for message, text in texts if gemini_parts.is_summary(text)]
+    read = partial(gemini_parts.read_summary, counts=line.redactions)
+    turns = [chat.make_turn(message, "summary", read(text)) for message, text in summaries]
     return [turn for turn in turns if turn.text]

@@ -26,23 +26,23 @@ TITLES = {"opencode": "OpenCode", "kilo": "Kilo"}
 _PACKAGES = {"opencode": "@opencode-ai/plugin", "kilo": "@kilocode/plugin"}
 
 
-def script(home: Path) -> Path:
-    """The plugin in csmd's home."""
+def locate_script(home: Path) -> Path:
+    """Returns the plugin in csmd's home."""
     return script_path(home, PLUGIN)
 
 
-def plugin_file(host: str, _folder: Path | None = None) -> Path:
-    """The file in the assistant's directory of plugins, which is not in its directory of data."""
+def locate_plugin(host: str, _folder: Path | None = None) -> Path:
+    """Returns the file in the assistant's directory of plugins, which is not in its directory of data."""
     return config.folder_of("XDG_CONFIG_HOME", ".config") / host / "plugins" / "csmd.js"
 
 
-def plugin_text(host: str, home: Path) -> str:
-    """The content of that file."""
+def format_plugin(host: str, home: Path) -> str:
+    """Returns the content of that file."""
     return (
         f"// csmd's memory for {TITLES[host]}; `csmd uninstall` removes this file.\n"
         "export const csmd = async (input) => {\n"
         "  try {\n"
-        f"    return await (await import({wire.dumps(str(script(home)))})).csmd(input, {wire.dumps(host)})\n"
+        f"    return await (await import({wire.dumps(str(locate_script(home)))})).csmd(input, {wire.dumps(host)})\n"
         "  } catch {\n"
         "    return {}\n"
         "  }\n"
@@ -50,9 +50,9 @@ def plugin_text(host: str, home: Path) -> str:
     )
 
 
-def warn_of_package(host: str) -> str:
+def describe_package_fetch(host: str) -> str:
     """Returns the warning that the assistant will wait for the registry before it loads plugins; "" if it will not."""
-    folder, name = plugin_file(host).parent.parent, _PACKAGES[host]
+    folder, name = locate_plugin(host).parent.parent, _PACKAGES[host]
     try:
         if is_directory(folder / "node_modules") and f'"{name}"' in (folder / "package-lock.json").read_text():
             return ""
@@ -65,45 +65,45 @@ def warn_of_package(host: str) -> str:
 
 
 def decode(data: bytes | None, where: str) -> str:
-    """The text of the file, "" if there is none; ConfigError if it is another program's and not text."""
+    """Returns the text of the file, "" if there is none; ConfigError if it is another program's and not text."""
     try:
         return (data or b"").decode()
     except UnicodeDecodeError as error:
         raise ConfigError(f"{where} is not csmd's, and not UTF-8", hint="move it away") from error
 
 
-def merge_plugin(host: str, text: str, wanted: Registration, _where: str) -> str:
-    """The file with the plugin; a file with that name is kept, another program's as well as an edited one of csmd's."""
-    return plugin_text(host, wanted.home) if json_edits.is_blank(text) else text
+def merge_plugin(host: str, text: str, registration: Registration, _where: str) -> str:
+    """Returns the file with the plugin; a file with that name is kept, another program's as well as an edited one of
+    csmd's."""
+    return format_plugin(host, registration.home) if json_edits.is_blank(text) else text
 
 
 def remove_plugin(host: str, text: str, home: Path, where: str) -> str:
-    """The file without the plugin of this home; ConfigError if it was edited."""
-    if text.strip() == plugin_text(host, home).strip():
+    """Returns the file without the plugin of this home; ConfigError if it was edited."""
+    if text.strip() == format_plugin(host, home).strip():
         return ""
-    if str(script(home)) in text:
-        raise ConfigError(
-            f"{where} was changed since csmd wrote it and stays", hint="remove csmd's lines from it, or delete it"
-        )
+    if str(locate_script(home)) in text:
+        hint = "remove csmd's lines from it, or delete it"
+        raise ConfigError(f"{where} was kept: it was edited since csmd wrote it", hint=hint)
     return text
 
 
-def foreign_plugin(text: str, wanted: Registration, where: str) -> str:
+def describe_foreign_plugin(text: str, registration: Registration, where: str) -> str:
     """Tells the user that another program's file has the name of csmd's; "" if none has."""
-    if json_edits.is_blank(text) or str(script(wanted.home)) in text:
+    if json_edits.is_blank(text) or str(locate_script(registration.home)) in text:
         return ""
-    return f"{where} is not csmd's and stays: csmd's plugin is not there until that is renamed"
+    return f"{where} is another program's and was kept; rename it and run `csmd install` again to add csmd's plugin"
 
 
 def hooks_state(host: str, _folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
     """Whether the plugin of a csmd home is installed."""
-    text = read(str(plugin_file(host)))
-    return "there" if text is not None and str(script(home)) in text else "gone"
+    text = read(str(locate_plugin(host)))
+    return "there" if text is not None and str(locate_script(home)) in text else "gone"
 
 
 def _loaded_events(host: str, line: str, _home: Path) -> dict[str, str] | None:
     """Event -> "loaded", if csmd's plugin is among those that the assistant has loaded."""
-    return dict.fromkeys(EVENTS, "loaded") if plugin_file(host).as_uri() in line else None
+    return dict.fromkeys(EVENTS, "loaded") if locate_plugin(host).as_uri() in line else None
 
 
 def _files(host: str) -> HostFiles:
@@ -113,17 +113,15 @@ def _files(host: str) -> HostFiles:
         hook_command=lambda _, home, event: f"{shlex.quote(str(script_path(home, host)))} {event}",
         kinds=(
             SettingsEntry(
-                name=f"{host} plugin", what="plugin", file=partial(plugin_file, host), merge=partial(merge_plugin,
-                host),
-                remove=partial(remove_plugin, host), obstacle=foreign_plugin, decode=decode, begin=str,
+                name=f"{host} plugin", what="plugin", file=partial(locate_plugin, host), merge=partial(merge_plugin, host),
+                remove=partial(remove_plugin, host), obstacle=describe_foreign_plugin, decode=decode, begin=str,
             ),
         ),
         question=Question(
             arguments=("debug", "info"), read=partial(_loaded_events, host), runs=frozenset({"loaded"}), ends=True,
-            in_empty_directory=True,
-            patience_s=20.0,
+            in_empty_directory=True, patience_s=20.0,
         ),
-        warning=partial(warn_of_package, host),
+        warning=partial(describe_package_fetch, host),
     )  # fmt: skip
 
 

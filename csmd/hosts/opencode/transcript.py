@@ -18,22 +18,20 @@ from typing import Any
 from csmd import wire
 from csmd.conversation import Turn
 from csmd.errors import BadInput
-from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
-from csmd.hosts.labels import make_session_id, read_label
-from csmd.hosts.stored_calls import REJECTED_RESULT, Call, add_exit_code
+from csmd.hosts.labels import make_session_id, read_label, read_path, read_tokens
 from csmd.hosts.stored_text import quote_answers
+from csmd.hosts.tool_calls import REJECTED_RESULT, Call, add_exit_code
 from csmd.hosts.transcript_reading import (
     Conversation,
     Line,
-    OpenTranscript,
     Reading,
     ReadLine,
     TokenUse,
+    Transcript,
     read_objects,
-    read_path,
-    read_tokens,
     refuse_line,
 )
+from csmd.json_fields import mapping, mappings, parse_object, string
 from csmd.privacy.redaction import redact
 from csmd.vocabulary import TurnKind
 
@@ -72,12 +70,12 @@ def is_transcript(host: str, beginning: bytes) -> bool:
 
 
 def read_titles(host: str, beginning: bytes) -> dict[str, str]:
-    """The title of the session with these first bytes; {} for a sub-agent's."""
+    """Returns the title of the session with these first bytes; {} for a sub-agent's."""
     head = parse_object(beginning) or {}
-    ident, title = read_label(head, "id"), string(head, "title")
-    if not ident or string(head, "root") != ident or not title or _UNTITLED.match(title):
+    session_id, title = read_label(head, "id"), string(head, "title")
+    if not session_id or string(head, "root") != session_id or not title or _UNTITLED.match(title):
         return {}
-    return {make_session_id(host, ident): redact(wire.clean(title), Counter())}
+    return {make_session_id(host, session_id): redact(wire.clean(title), Counter())}
 
 
 def parse_prompt(text: str) -> tuple[str, bool]:
@@ -96,7 +94,7 @@ class Session(Conversation):
     is_noninteractive: bool
 
     def make_uuid(self, name: str) -> str:
-        """The uuid of the message with this name.
+        """Returns the uuid of the message with this name.
 
         It includes the sub-agent: several may be asked the same at one moment, and forks do not copy their messages.
         """
@@ -104,36 +102,33 @@ class Session(Conversation):
 
 
 def parse_session(host: str, beginning: bytes) -> Session | None:
-    """The session by its first line; None if the line names none."""
+    """Returns the session by its first line; None if the line names none."""
     head = parse_object(beginning) or {}
-    ident = read_label(head, "id")
-    if not ident:
+    session_id = read_label(head, "id")
+    if not session_id:
         return None
-    root = read_label(head, "root") or ident
+    root = read_label(head, "root") or session_id
     rules: object = None
     with contextlib.suppress(BadInput):
         rules = wire.loads(string(head, "permission"))
     return Session(
-        host=host,
-        session=make_session_id(host, root),
-        agent="" if root == ident else ident,
-        version=read_label(head, "version", 40),
-        cwd=read_path(head, "cwd"),
+        host=host, session=make_session_id(host, root), agent="" if root == session_id else session_id,
+        version=read_label(head, "version", 40), cwd=read_path(head, "cwd"),
         is_noninteractive=any(
             (rule.get("permission"), rule.get("action")) == ("question", "deny") for rule in mappings(rules)
         ),
-    )
+    )  # fmt: skip
 
 
-def make_reader(host: str, transcript: OpenTranscript) -> ReadLine:
-    """Reads the messages of a session; each is complete in itself."""
+def make_reader(host: str, transcript: Transcript) -> ReadLine:
+    """Returns a function that reads the messages of a session; each is complete in itself."""
     session, titles = parse_session(host, transcript.beginning), read_titles(host, transcript.beginning)
     if session is None:
         return refuse_line
-    read = read_objects(lambda line: _read_turns(session, line))
+    read_line = read_objects(lambda line: _read_turns(session, line))
 
     def read_next(data: bytes, into: Reading) -> None:
-        read(data, into)
+        read_line(data, into)
         into.titles |= titles
         into.title_at |= dict.fromkeys(titles, len(into.turns))
 
@@ -141,7 +136,7 @@ def make_reader(host: str, transcript: OpenTranscript) -> ReadLine:
 
 
 def _read_turns(session: Session, line: Line) -> list[Turn]:
-    """The turns of a message."""
+    """Returns the turns of a message."""
     data = mapping(line.value, "message")
     if data.get("role") not in ("user", "assistant") or not isinstance(line.value.get("parts"), list):
         raise BadInput("a message has no role or no parts")
@@ -180,31 +175,29 @@ class _Message:
         return read_tokens(usage, "input"), output, read_tokens(cache, "read"), read_tokens(cache, "write")
 
     def read_part(self, part: dict[str, Any]) -> list[Turn]:
-        """The turns of a part: of a text, or of a tool call and its result."""
+        """Returns the turns of a part: of a text, or of a tool call and its result."""
         match part.get("type"):
             case "text" if not (part.get("synthetic") or part.get("ignored")):
-                return self._read_text_turns(
-                    string(part, "text"), is_typed=not mapping(part, "metadata").get(_COMMAND_MARK)
-                )
+                is_command = mapping(part, "metadata").get(_COMMAND_MARK)
+                return self._read_text_turns(string(part, "text"), is_typed=not is_command)
             case "tool":
                 return self._read_tool_turns(part)
         return []
 
     def _make_turn(self, kind: TurnKind, text: str, **fields: Any) -> Turn:
-        """The next turn of the message."""
+        """Returns the next turn of the message."""
         session, uuid = self.session, f"{self.uuid}+{self.count}" if self.count else self.uuid
         self.count += 1
         # Of two prompts with the same parent, the later one replaces the earlier.
         if kind in ("user", "relayed") and self.count == 1:
-            before = string(self.line.value, "before")
-            fields |= {"parent_uuid": session.make_uuid(before) if before else session.session, "is_prompt_line": True}
+            previous = string(self.line.value, "before")
+            parent = session.make_uuid(previous) if previous else session.session
+            fields |= {"parent_uuid": parent, "is_prompt_line": True}
         if kind == "assistant":
-            uncached, _, read, written = self.token_counts
-            fields |= {"model": read_label(self.data, "modelID", 100), "context": uncached + read + written}
-        return Turn(
-            uuid=uuid, session_id=session.session, agent_id=session.agent, kind=kind, text=text, cwd=self.cwd,
-            at=read_time(self.line.value), version=session.version, **fields,
-        )  # fmt: skip
+            input_tokens, _, cache_read, cache_write = self.token_counts
+            context = input_tokens + cache_read + cache_write
+            fields |= {"model": read_label(self.data, "modelID", 100), "context": context}
+        return session.new_turn(uuid, self.line.value, kind, text, cwd=self.cwd, **fields)
 
     def _read_text_turns(self, text: str, *, is_typed: bool) -> list[Turn]:
         kind: TurnKind = "summary" if self.data.get("summary") is True else "assistant"
@@ -217,18 +210,18 @@ class _Message:
         return [self._make_turn(kind, text)] if text else []
 
     def _read_tool_turns(self, part: dict[str, Any]) -> list[Turn]:
-        state, ident = mapping(part, "state"), read_label(part, "callID", 120)
-        if not ident:
+        state, call_id = mapping(part, "state"), read_label(part, "callID", 120)
+        if not call_id:
             return []
         call = make_call(read_label(part, "tool", 100), mapping(state, "input"))
-        turns = self.line.make_call_turns(self._make_turn("tool_call", ""), ident, [call])
+        turns = self.line.make_call_turns(self._make_turn("tool_call", ""), call_id, [call])
         if state.get("status") not in ("completed", "error"):
             return turns
-        turns.append(self.line.make_result_turn(self._make_turn("tool_result", ""), ident, read_result(state)))
+        turns.append(self.line.make_result_turn(self._make_turn("tool_result", ""), call_id, read_result(state)))
         return [*turns, *self._read_answer_turns(part, state)]
 
     def _read_answer_turns(self, part: dict[str, Any], state: dict[str, Any]) -> list[Turn]:
-        """The turn in which the user answers the assistant's questions, which are quoted."""
+        """Returns the turn in which the user answers the assistant's questions, which are quoted."""
         questions, picked = mapping(state, "input").get("questions"), mapping(state, "metadata").get("answers")
         if part.get("tool") != _QUESTION_TOOL or self.session.agent:
             return []
@@ -246,7 +239,7 @@ def _read_pair(question: dict[str, Any], answers: Any) -> tuple[str, str]:
 
 
 def make_call(name: str, arguments: dict[str, Any]) -> Call:
-    """A tool call by the names of `csmd/hosts/tool_calls.py`; MCP servers' tools keep theirs."""
+    """Returns a tool call by the names of `csmd/hosts/tool_calls.py`; MCP servers' tools keep theirs."""
     if name not in _TOOLS:
         return name, arguments
     return _TOOLS[name], {_FIELDS.get(key, key): value for key, value in arguments.items()}

@@ -12,8 +12,8 @@ from typing import Any
 from csmd.hook_events import EventName
 from csmd.hosts import gemini_parts
 from csmd.hosts.hook_payloads import Hooks, read_text
-from csmd.hosts.json_fields import string
 from csmd.hosts.qwen.transcript import HOST
+from csmd.json_fields import string
 
 
 def _prepare(value: dict[str, Any], name: EventName) -> dict[str, Any] | None:

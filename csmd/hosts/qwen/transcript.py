@@ -14,19 +14,11 @@ from typing import Any
 
 from csmd.conversation import Turn
 from csmd.hosts import gemini_parts
-from csmd.hosts.claude.transcript import ROOT
+from csmd.hosts.claude.transcript import ROOT_PARENT
 from csmd.hosts.gemini_parts import join_text, list_parts
-from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
-from csmd.hosts.labels import read_label, read_uuid
-from csmd.hosts.transcript_reading import (
-    Line,
-    OpenTranscript,
-    Reading,
-    ReadLine,
-    read_objects,
-    read_path,
-    read_tokens,
-)
+from csmd.hosts.labels import read_label, read_path, read_tokens, read_uuid
+from csmd.hosts.transcript_reading import Line, Reading, ReadLine, Transcript, read_objects
+from csmd.json_fields import mapping, mappings, parse_object, read_time, string
 
 HOST = "qwen"
 #: The context window of current models.
@@ -45,7 +37,7 @@ _TYPED_SUBTYPES = ("", "mid_turn_user_message")
 _PERSON_PROVENANCES = ("", "real_user")
 
 
-def make_reader(transcript: OpenTranscript) -> ReadLine:
+def make_reader(transcript: Transcript) -> ReadLine:
     """Reads the lines of a transcript from a position on; each is complete in itself."""
     if transcript.withheld.excludes.files:
         for data in transcript.read_before(WITHHELD_LOOK_BACK_BYTES).split(b"\n"):
@@ -56,7 +48,7 @@ def make_reader(transcript: OpenTranscript) -> ReadLine:
 
 
 def _read_turns(line: Line) -> list[Turn]:
-    """The turns in a line of a transcript."""
+    """Returns the turns in a line of a transcript."""
     value, bare = line.value, _make_bare_turn(line)
     match value.get("type"), string(value, "subtype"):
         case (("user" | "assistant" | "tool_result"), _) if bare is not None:
@@ -76,7 +68,7 @@ def _read_turns(line: Line) -> list[Turn]:
 
 
 def _make_bare_turn(line: Line) -> Turn | None:
-    """A turn with the record's ids, time and directory and without text; None for a record without ids."""
+    """Returns a turn with the record's ids, time and directory and without text; None for a record without ids."""
     value = line.value
     uuid, session = read_uuid(HOST, value, "uuid"), read_uuid(HOST, value, "sessionId")
     is_agents = value.get("isSidechain") is True
@@ -94,7 +86,7 @@ def _list_message_parts(value: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _read_message_turns(line: Line, bare: Turn) -> list[Turn]:
-    """The turn of a record that is a message."""
+    """Returns the turn of a record that is a message."""
     value = line.value
     words, kind = join_text(_list_message_parts(value)), value["type"]
     if kind == "assistant":
@@ -103,8 +95,8 @@ def _read_message_turns(line: Line, bare: Turn) -> list[Turn]:
         return [replace(bare, text=text, model=read_label(value, "model", 100), context=context)] if text else []
     subtype = string(value, "subtype")
     is_typed = subtype in _TYPED_SUBTYPES and string(value, "provenance") in _PERSON_PROVENANCES
-    shown = string(mapping(value, "systemPayload"), "displayText") if is_typed else ""
-    text = gemini_parts.clean_parts_text(shown or words, line.redactions)
+    display_text = string(mapping(value, "systemPayload"), "displayText") if is_typed else ""
+    text = gemini_parts.clean_parts_text(display_text or words, line.redactions)
     if kind != "user" or not text:
         return []
     if not is_typed:
@@ -112,11 +104,11 @@ def _read_message_turns(line: Line, bare: Turn) -> list[Turn]:
     turn = replace(bare, kind=gemini_parts.classify_prompt(text), text=text)
     if subtype or bare.agent_id:
         return [turn]
-    return [replace(turn, is_prompt_line=True, parent_uuid=read_uuid(HOST, value, "parentUuid") or ROOT)]
+    return [replace(turn, is_prompt_line=True, parent_uuid=read_uuid(HOST, value, "parentUuid") or ROOT_PARENT)]
 
 
 def _read_tool_turns(line: Line, bare: Turn) -> list[Turn]:
-    """The turns of the calls and results in a record, and of the user's answers to questions."""
+    """Returns the turns of the calls and results in a record, and of the user's answers to questions."""
     turns: list[Turn] = []
     outcome = mapping(line.value, "toolCallResult")
     for part in _list_message_parts(line.value):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from csmd.errors import ConfigError
 from csmd.hosts.claude import registration
-from csmd.hosts.claude.registration import EVENTS, Registration
+from csmd.hosts.claude.registration import BASE_TIMEOUTS, Registration
 from csmd.installer import foreign_files
 from csmd.text import json_edits
 
@@ -38,7 +38,7 @@ def merge(
     interpreter: str = PYTHON,
     home: Path = HOME,
     *,
-    events: tuple[str, ...] = tuple(EVENTS),
+    events: tuple[str, ...] = tuple(BASE_TIMEOUTS),
     where: str = "x",
 ) -> bytes:
     text = json_edits.ensure_object(json_edits.decode(current, where))
@@ -73,7 +73,7 @@ def commands(data: bytes, event: str) -> list[str]:
 def check_in_place(data: bytes, interpreter: str = PYTHON, home: Path = HOME) -> None:
     """Each event runs our command exactly once, as the table says."""
     hooks = json.loads(data.decode("utf-8-sig"))["hooks"]
-    for event, timeout in registration.EVENTS.items():
+    for event, timeout in registration.BASE_TIMEOUTS.items():
         wanted = {"type": "command", "command": registration.hook_command(interpreter, home, event), "timeout": timeout}
         groups = [group for group in hooks[event] if wanted in group.get("hooks", [])]
         assert groups == [{"hooks": [wanted]}], event
@@ -254,11 +254,11 @@ def test_two_homes_live_side_by_side_in_one_file() -> None:
 
 
 def test_a_newer_event_runs_for_the_tools_that_it_is_about_and_a_matcher_of_the_users_stays() -> None:
-    events = (*registration.EVENTS, "PostToolUseFailure")
+    events = (*registration.BASE_TIMEOUTS, "PostToolUseFailure")
     made = merge(None, events=events)
     (group,) = json.loads(made)["hooks"]["PostToolUseFailure"]
     assert group["matcher"] == "^(Bash$|mcp__)" and len(group["hooks"]) == 1
-    assert all("matcher" not in json.loads(made)["hooks"][event][0] for event in registration.EVENTS)
+    assert all("matcher" not in json.loads(made)["hooks"][event][0] for event in registration.BASE_TIMEOUTS)
     by_user = made.replace(b"^(Bash$|mcp__)", b"Bash")
     assert merge(by_user, events=events) == by_user
     assert json.loads(remove(by_user, HOME)) == {}
@@ -326,7 +326,7 @@ handlers = st.fixed_dictionaries(
 )
 groups = st.fixed_dictionaries({"hooks": st.lists(handlers, max_size=2)}, optional={"matcher": texts, "x": values})
 hook_tables = st.dictionaries(
-    st.sampled_from([*registration.EVENTS, "PostToolUse"]), st.lists(groups, max_size=2), max_size=4
+    st.sampled_from([*registration.BASE_TIMEOUTS, "PostToolUse"]), st.lists(groups, max_size=2), max_size=4
 )
 
 

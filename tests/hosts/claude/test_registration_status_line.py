@@ -40,8 +40,8 @@ def test_what_was_put_in_comes_out_and_nothing_else(text: str) -> None:
     assert json.loads(merged) == {**json.loads(text), "statusLine": OURS}
     assert merge(merged) == merged
     assert remove(merged) == text
-    assert not registration.foreign_status_line(merged, WANTED, "x")
-    assert not registration.foreign_status_line(text, WANTED, "x")
+    assert not registration.describe_foreign_status_line(merged, WANTED, "x")
+    assert not registration.describe_foreign_status_line(text, WANTED, "x")
 
 
 @pytest.mark.invariant("A status line of the user's own is left alone; ours never fails and comes out to the byte")
@@ -55,7 +55,7 @@ def test_what_was_put_in_comes_out_and_nothing_else(text: str) -> None:
 def test_a_status_line_of_the_users_own_is_left_alone(theirs: Any) -> None:
     text = json.dumps({"statusLine": theirs, "model": "opus"}, indent=4)
     assert merge(text) == text and remove(text) == text
-    assert registration.foreign_status_line(text, WANTED, "x")
+    assert registration.describe_foreign_status_line(text, WANTED, "x")
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_any_settings_come_back_to_the_byte(value: dict[str, Any], indent: Any) 
 
 
 def test_who_has_one_is_told_what_to_run() -> None:
-    said = registration.foreign_status_line(json.dumps({"statusLine": FOREIGN}), WANTED, "x")
+    said = registration.describe_foreign_status_line(json.dumps({"statusLine": FOREIGN}), WANTED, "x")
     assert registration.status_line_command(PYTHON, HOME) == said.splitlines()[1]
 
 

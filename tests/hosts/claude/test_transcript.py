@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from csmd import json_fields
 from csmd.conversation import Turn
 from csmd.errors import BadInput
-from csmd.hosts import json_fields, stored_text, transcript_reading
+from csmd.hosts import stored_text, transcript_reading
 from csmd.hosts.claude import hooks, transcript
 from csmd.hosts.hook_payloads import EVENT_BY_HOOK
 

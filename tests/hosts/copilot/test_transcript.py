@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from transcript_home import Home
 
-from csmd.exclusions import Withheld
 from csmd.hosts.copilot import transcript
-from csmd.hosts.transcript_reading import OpenTranscript, Reading
+from csmd.hosts.transcript_reading import Reading, Transcript
+from csmd.withheld_calls import WithheldCalls
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "hosts" / "copilot" / "session-state"
 MAIN, FORK, PROGRAM = (f"c0b11070-0000-4000-8000-00000000000{number}" for number in (1, 2, 3))
@@ -125,12 +125,12 @@ def test_who_types_is_known_from_the_beginning_of_a_long_transcript_without_a_lo
     idle = b'{"type":"session.idle","data":{"text":"' + b"x" * 1000 + b'"}}\n'
     before = b"".join(lines[: mode + 1]) + idle * 24_000
     file = CountedFile(before + prompt)
-    opened = OpenTranscript(
+    opened = Transcript(
         path=Path(PROGRAM, "events.jsonl"),
         file=file,
         beginning=before[:4096],
         position=len(before),
-        withheld=Withheld(),
+        withheld=WithheldCalls(),
     )
     reading = Reading(tool_limit=8192)
     read_line = transcript.make_reader(opened)

@@ -29,8 +29,8 @@ def test_the_file_loads_the_plugin_in_csmds_home_and_is_taken_out_whole() -> Non
 def test_a_file_of_somebody_else_stays(text: str) -> None:
     assert merged(text) == registration.remove_plugin("opencode", text, HOME, "csmd.js") == text
     wanted = Registration(home=HOME, interpreter="python3")
-    assert "stays" in registration.foreign_plugin(text, wanted, "csmd.js")
-    assert not registration.foreign_plugin(merged(""), wanted, "csmd.js")
+    assert "was kept" in registration.describe_foreign_plugin(text, wanted, "csmd.js")
+    assert not registration.describe_foreign_plugin(merged(""), wanted, "csmd.js")
     with pytest.raises(ConfigError, match="not csmd's"):
         registration.decode(b"\xff", "csmd.js")
 
@@ -38,8 +38,8 @@ def test_a_file_of_somebody_else_stays(text: str) -> None:
 def test_a_plugin_that_somebody_extended_is_neither_overwritten_nor_deleted() -> None:
     extended = f"{merged('')}export const mine = async () => ({{}})\n"
     assert merged(extended) == extended
-    assert not registration.foreign_plugin(extended, Registration(home=HOME, interpreter="python3"), "csmd.js")
-    with pytest.raises(ConfigError, match="was changed"):
+    assert not registration.describe_foreign_plugin(extended, Registration(home=HOME, interpreter="python3"), "csmd.js")
+    with pytest.raises(ConfigError, match="was edited"):
         registration.remove_plugin("opencode", extended, HOME, "csmd.js")
 
 
@@ -47,9 +47,9 @@ def test_it_is_said_where_the_assistant_will_wait_for_its_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    assert "fetches @kilocode/plugin from npm once" in registration.warn_of_package("kilo")
+    assert "fetches @kilocode/plugin from npm once" in registration.describe_package_fetch("kilo")
     (tmp_path / "kilo" / "node_modules").mkdir(parents=True)
     (tmp_path / "kilo" / "package-lock.json").write_text(
         '{"packages": {"": {"dependencies": {"@kilocode/plugin": "7"}}}}'
     )
-    assert registration.warn_of_package("kilo") == ""
+    assert registration.describe_package_fetch("kilo") == ""
