@@ -1,8 +1,10 @@
-"""The machine: process start times, load, mains power, cost of csmd's processes, and work that may hang."""
+"""The machine: process start times, load, mains power, cost of csmd's processes, freed memory, work that may hang."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import gc
 import os
 import threading
 import time
@@ -170,3 +172,24 @@ def run_bounded(work: Callable[[], T], limit_s: float) -> T | None:
     """Returns the result of `work`, None if it exceeds its limit or cannot start; raises its errors."""
     wait = start_in_thread(work)
     return None if wait is None else wait(limit_s)
+
+
+#: glibc's number of the option that limits the number of memory pools.
+M_ARENA_MAX = -8
+
+
+def limit_memory_pools() -> None:
+    """Limits the allocator to two pools, because a pool for each thread would scatter and keep freed memory."""
+    _call_allocator("mallopt", M_ARENA_MAX, 2)
+
+
+def release_freed_memory() -> None:
+    """Collects garbage, and returns the freed memory that the allocator would keep."""
+    gc.collect()
+    _call_allocator("malloc_trim", 0)
+
+
+def _call_allocator(name: str, *arguments: int) -> None:
+    """Calls a function of glibc's allocator; other allocators lack it, and free memory by themselves."""
+    with contextlib.suppress(AttributeError, OSError):
+        getattr(ctypes.CDLL(None), name)(*arguments)

@@ -14,6 +14,12 @@ NOW = "2027-06-01T00:00:00.000Z"
 Streams = dict[str, list[tuple[str, str]]]
 
 
+def latest_transcripts(root: Path) -> list[Path]:
+    """Every transcript in a directory, the latest written first."""
+    listed = sorted(transcript_listing.list_transcripts(root), key=lambda file: (-file.mtime_ns, file.path))
+    return [Path(file.path) for file in listed]
+
+
 class Home:
     """A store, and the transcripts that are read into it."""
 
@@ -28,7 +34,7 @@ class Home:
 
     def read(self, tree: Path) -> None:
         """Reads on in every transcript below a directory."""
-        for path in sorted(transcript_listing.list_by_time(tree)):  # as the backlog orders the files of a session
+        for path in sorted(latest_transcripts(tree)):  # as the backlog orders the files of a session
             self.tail(path)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:

@@ -8,8 +8,8 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,14 +35,29 @@ KIND_LABELS: dict[Kind, str] = {
     "Local": "user's private project instructions, not checked in",
     "AutoMem": "user's auto-memory, persists across conversations",
 }
-#: A longer file is not loaded.
+#: A project's own files.
+MAIN_FILES = ("CLAUDE.md", ".claude/CLAUDE.md")
+#: The files that the host loads if a project has no main file.
+AGENTS_FILES = ("AGENTS.md", ".claude/AGENTS.md")
+#: Platform -> the directory of an organisation's files.
+MANAGED_FOLDERS = {"darwin": "/Library/Application Support/ClaudeCode"}
+#: The directory of an organisation's files on other platforms.
+DEFAULT_MANAGED_FOLDER = "/etc/claude-code"
+#: A longer instruction file is not loaded.
 MAX_BYTES = 4 * 1024 * 1024
+#: A longer included file is omitted.
+MAX_INCLUDE_BYTES = 40 * 1024
+MAX_SETTINGS_BYTES = 1024 * 1024
+MAX_STATE_BYTES = 16 * 1024 * 1024
 #: A file deeper in a chain of imports (the first file counts) is not loaded.
 MAX_IMPORT_DEPTH = 5
-#: Bounds of all files, directories and characters that are loaded.
+MAX_INCLUDE_DEPTH = 10
+#: Bounds of all files, directories and characters that are loaded, and of the names in one directory.
 MAX_FILES = 1000
 MAX_FOLDERS = 500
 MAX_TOTAL_CHARACTERS = 16 * 1024 * 1024
+MAX_NAMES = 5000
+MAX_EXCLUDE_PATTERNS = 1000
 
 #: The endings of files that can be imported; a file without an ending can too.
 IMPORTABLE_ENDINGS = frozenset(
@@ -63,7 +78,7 @@ class Entry:
 
 
 def read_start(path: str | Path, limit: int) -> bytes | None:
-    """The first bytes of a file, without waiting for the other end of a pipe; None if it cannot be read."""
+    """Returns the first bytes of a file, without waiting for the other end of a pipe; None if it cannot be read."""
     try:
         with files.open_regular(Path(path)) as file:
             return file.read(limit)
@@ -77,6 +92,7 @@ def _read_whole(path: str) -> bytes | None:
 
 
 def list_entries(path: str) -> list[Entry]:
+    """Returns at most MAX_NAMES names in a directory; [] if it cannot be read."""
     entries: list[Entry] = []
     with suppress(OSError, ValueError), os.scandir(path) as listing:
         for entry in islice(listing, MAX_NAMES):
@@ -141,10 +157,9 @@ class Instruction:
 
 
 def load_instructions(place: Place, disk: Disk = REAL_DISK) -> list[Instruction]:
-    """The files that the host loads when a session starts, in its order; the memory's index is last."""
-    own_paths = {
-        f"{folder}/{name}" for folder in _list_ancestors(place.start) for name in (*MAIN_FILES, "CLAUDE.local.md")
-    }
+    """Returns the files that the host loads when a session starts, in its order; the memory's index is last."""
+    names = (*MAIN_FILES, "CLAUDE.local.md")
+    own_paths = {f"{folder}/{name}" for folder in _list_ancestors(place.start) for name in names}
     loader = _Loader(place, disk)
     loader.load_start(MAIN_FILES)
     if not any(file.path in own_paths for file in loader.files):
@@ -156,16 +171,9 @@ def load_instructions(place: Place, disk: Disk = REAL_DISK) -> list[Instruction]
 
 
 def render_instructions(instructions: list[Instruction]) -> str:
-    """The loaded instructions as the model reads them."""
-    return "\n\n".join(
-        f"Contents of {file.path} ({KIND_LABELS[file.kind]}):\n\n{file.content}" for file in instructions
-    )
-
-
-#: A project's own files.
-MAIN_FILES = ("CLAUDE.md", ".claude/CLAUDE.md")
-#: The files that the host loads if a project has no main file.
-AGENTS_FILES = ("AGENTS.md", ".claude/AGENTS.md")
+    """Returns the loaded instructions as the model reads them."""
+    parts = ((f"Contents of {file.path} ({KIND_LABELS[file.kind]}):", file.content) for file in instructions)
+    return "\n\n".join(chain.from_iterable(parts))
 
 
 class _Loader:
@@ -214,18 +222,17 @@ class _Loader:
         fits = self._size + len(content) <= MAX_TOTAL_CHARACTERS
         if not content or not fits or any("\0" in target for target in targets):
             return
+        start = self._place.start
         self._seen |= {path, real}
         self._size += len(content)
         has_paths = is_rule and "paths" in head
         is_conditional = has_paths and markdown_imports.is_conditional(markdown.parse_head(head)[0].get("paths"))
         self.files.append(Instruction(path=path, kind=kind, content=content, root=root, is_conditional=is_conditional))
         for target in targets:
-            goal = _resolve_import(target, posixpath.dirname(real), self._place.user.home)
-            if goal and (kind == "User" or self._place.outside or self._is_of_project(goal)):
-                self._load(goal, kind, root, is_rule=is_rule, hops=hops + 1)
-
-    def _is_of_project(self, path: str) -> bool:
-        return _is_inside(path, self._place.start) and _is_inside(self._disk.real(path), self._place.start)
+            imported = _resolve_import(target, posixpath.dirname(real), self._place.user.home)
+            is_allowed = kind == "User" or self._place.outside
+            if imported and (is_allowed or all(_is_inside(p, start) for p in (imported, self._disk.real(imported)))):
+                self._load(imported, kind, root, is_rule=is_rule, hops=hops + 1)
 
     def _load_rules(self, folder: str, kind: Kind, root: str) -> None:
         """Loads the rules in a directory and its subdirectories, in the directory's own order; links are resolved."""
@@ -238,9 +245,9 @@ class _Loader:
             if entry.is_folder:
                 self._load_rules(path, kind, root)
             elif entry.name.endswith(".md"):
-                goal = self._disk.real(path)
-                if goal == path or kind != "Project" or _is_inside(goal, self._place.start):
-                    self._load(goal, kind, root, is_rule=True)
+                target = self._disk.real(path)
+                if target == path or kind != "Project" or _is_inside(target, self._place.start):
+                    self._load(target, kind, root, is_rule=True)
 
 
 def _is_main_copy(place: Place, folder: str) -> bool:
@@ -251,7 +258,7 @@ def _is_main_copy(place: Place, folder: str) -> bool:
 
 
 def _list_ancestors(folder: str) -> list[str]:
-    """The directories from the root, which is "", down to `folder`."""
+    """Returns the directories from the root, which is "", down to `folder`."""
     parts = folder.rstrip("/").split("/")
     return ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
 
@@ -261,25 +268,25 @@ def _is_inside(path: str, folder: str) -> bool:
 
 
 def _resolve_import(target: str, base: str, home: str) -> str:
-    """The path of an import; "" for one that is never loaded."""
+    """Returns the path of an import; "" for one that is never loaded."""
     path = join_path(target, base, home)
     stem, dot, ending = posixpath.basename(path).rpartition(".")
     return path if not dot or not stem or ending.lower() in IMPORTABLE_ENDINGS else ""
 
 
 def join_path(written: str, base: str, home: str) -> str:
-    """A path as written in a file of the directory `base`; `~/` means `home`."""
+    """Returns a path as written in a file of the directory `base`; `~/` means `home`."""
     path = posixpath.join(home, written[2:]) if written.startswith("~/") else posixpath.join(base, written)
     return posixpath.normpath(path)
 
 
 def split_file(disk: Disk, path: str) -> tuple[str, str]:
-    """A file's YAML head and its text; both "" if there is no such file."""
+    """Returns a file's YAML head and its text; both "" if there is no such file."""
     return markdown.split_head((disk.read(path) or b"").decode("utf-8", "replace").removeprefix("\ufeff"))
 
 
 def _load_memory_index(folder: str, disk: Disk) -> Instruction | None:
-    """The index of the assistant's own memory, cut as the host does."""
+    """Returns the index of the assistant's own memory, cut as the host does."""
     path = f"{folder}/{INDEX}"
     content = markdown_imports.parse_imports(split_file(disk, path)[1])[0].strip(JS_SPACES)
     if not content:
@@ -287,20 +294,8 @@ def _load_memory_index(folder: str, disk: Disk) -> Instruction | None:
     return Instruction(path=path, kind="AutoMem", content=CLAUDE_MEMORY.cut_index(content), root=folder)
 
 
-#: How many bytes of a settings file are read.
-MAX_SETTINGS_BYTES = 1024 * 1024
-#: How many bytes of the host's state are read.
-MAX_STATE_BYTES = 16 * 1024 * 1024
-#: How many names of a directory are read.
-MAX_NAMES = 5000
-#: Platform -> the directory of an organisation's files.
-MANAGED_FOLDERS = {"darwin": "/Library/Application Support/ClaudeCode"}
-#: The directory of an organisation's files on other platforms.
-DEFAULT_MANAGED_FOLDER = "/etc/claude-code"
-
-
 def find_user(settings: config.Config) -> User:
-    """The user whose files a daemon with this configuration reads."""
+    """Returns the user whose files a daemon with this configuration reads."""
     managed = MANAGED_FOLDERS.get(sys.platform, DEFAULT_MANAGED_FOLDER)
     configs = tuple(str(path) for path in settings.assistant_dirs)
     others = tuple((host, str(folder)) for host, folder in settings.host_dirs)
@@ -308,25 +303,21 @@ def find_user(settings: config.Config) -> User:
 
 
 def find_place(directory: str, user: User) -> Place:
-    """The place of a session that starts in `directory`; reads the disk."""
+    """Returns the place of a session that starts in `directory`; reads the disk."""
     start = os.path.realpath(directory)
     settings = _read_settings(start, user)
     excludes = [setting.get("claudeMdExcludes") for setting in settings]
-    patterns = [pattern for listed in excludes if isinstance(listed, list) for pattern in listed]
+    patterns = [pattern for values in excludes if isinstance(values, list) for pattern in values]
     worktree, main = _find_work_trees(start)
     return Place(
-        start=start,
-        user=user,
-        memories=_find_memory_folders(start, user, settings),
-        excludes=tuple([pattern for pattern in patterns if isinstance(pattern, str)][:1000]),
-        worktree=worktree,
-        main=main,
-        outside=any(_has_approval(config, user, {start, main}) for config in user.configs),
-    )
+        start=start, user=user, memories=_find_memory_folders(start, user, settings),
+        excludes=tuple([pattern for pattern in patterns if isinstance(pattern, str)][:MAX_EXCLUDE_PATTERNS]), worktree=worktree,
+        main=main, outside=any(_has_approval(config, user, {start, main}) for config in user.configs),
+    )  # fmt: skip
 
 
 def _find_memory_folders(start: str, user: User, settings: list[dict[str, Any]]) -> tuple[str, ...]:
-    """The assistant's memory directories for a project; all work trees use those of the main one."""
+    """Returns the assistant's memory directories for a project; all work trees use those of the main one."""
     if any(setting.get("autoMemoryEnabled") is False for setting in settings):
         return ()
     for setting in settings:
@@ -338,17 +329,13 @@ def _find_memory_folders(start: str, user: User, settings: list[dict[str, Any]])
 
 
 def _read_settings(start: str, user: User) -> list[dict[str, Any]]:
-    paths = [
-        f"{user.managed}/managed-settings.json",
-        f"{start}/.claude/settings.local.json",
-        f"{start}/.claude/settings.json",
-        *(f"{config}/settings.json" for config in user.configs),
-    ]
+    own = (f"{start}/.claude/settings.local.json", f"{start}/.claude/settings.json")
+    paths = [f"{user.managed}/managed-settings.json", *own, *(f"{config}/settings.json" for config in user.configs)]
     return [_read_object(path, MAX_SETTINGS_BYTES) for path in paths]
 
 
 def _read_object(path: str, limit: int) -> dict[str, Any]:
-    """The JSON object in one of the host's files; {} if it cannot be read."""
+    """Returns the JSON object in one of the host's files; {} if it cannot be read."""
     return parse_object((files.read_small(path, limit) or "").removeprefix("\ufeff")) or {}
 
 
@@ -365,7 +352,7 @@ def _has_approval(config: str, user: User, roots: set[str]) -> bool:
 
 
 def _find_work_trees(start: str) -> tuple[str, str]:
-    """(the linked work tree of a directory, the main work tree), each "" if there is none."""
+    """Returns (the linked work tree of a directory, the main work tree), each "" if there is none."""
     for folder in (Path(start), *Path(start).parents)[: project_identity.MAX_DEPTH]:
         marker = files.read_small(str(folder / ".git"))
         if marker is None:
@@ -377,29 +364,25 @@ def _find_work_trees(start: str) -> tuple[str, str]:
 
 # --- the merged view, with `@include`
 
-#: Includes that are nested deeper are left out.
-MAX_INCLUDE_DEPTH = 10
-#: A longer file is left out.
-MAX_INCLUDE_BYTES = 40 * 1024
-
 _INCLUDE = re.compile(r"[ \t]*@include[ \t]+(\S.*?)[ \t]*\r?\n?")
 
 
+@dataclass(slots=True)
 class Merger:
-    """Merges files and collects the includes that were left out, with the reasons."""
+    """Merges files and collects the omitted includes, with the reasons."""
 
-    def __init__(self, place: Place, disk: Disk) -> None:
-        self._place = place
-        self._disk = disk
-        self.problems: list[str] = []
-        self._files = self._size = 0
+    place: Place
+    disk: Disk
+    problems: list[str] = field(default_factory=list)
+    files: int = 0
+    size: int = 0
 
-    def text(self, path: str, chain: tuple[str, ...] = ()) -> str | None:
-        """A file with its includes replaced by their text; None if there is no such file."""
-        if self._disk.read(path) is None:
+    def merge(self, path: str, chain: tuple[str, ...] = ()) -> str | None:
+        """Returns a file with its includes replaced by their text; None if there is no such file."""
+        if self.disk.read(path) is None:
             return None
-        _, body = split_file(self._disk, path)
-        chain = (*chain, self._disk.real(path))
+        _, body = split_file(self.disk, path)
+        chain = (*chain, self.disk.real(path))
         return "".join(self._expand_line(line, path, chain) for line in body.splitlines(keepends=True)).strip()
 
     def _expand_line(self, line: str, path: str, chain: tuple[str, ...]) -> str:
@@ -407,33 +390,33 @@ class Merger:
         if include is None:
             return line
         written = include.group(1).strip("\"'<>")
-        goal = join_path(written, posixpath.dirname(chain[-1]), self._place.user.home)
-        reason = self._find_refusal(goal, chain)
-        text = None if reason else self.text(goal, chain)
+        target = join_path(written, posixpath.dirname(chain[-1]), self.place.user.home)
+        reason = self._find_refusal(target, chain)
+        text = None if reason else self.merge(target, chain)
         if text is None:
             self.problems.append(f"{path}: {written} was not included: {reason or 'there is no such file'}")
             return ""
         return text + "\n"
 
-    def _find_refusal(self, goal: str, chain: tuple[str, ...]) -> str:
-        self._files += 1
-        if "\0" in goal:
+    def _find_refusal(self, target: str, chain: tuple[str, ...]) -> str:
+        self.files += 1
+        if "\0" in target:
             return "that is not a path"
-        if self._disk.real(goal) in chain:
+        if self.disk.real(target) in chain:
             return "it would include itself"
         if len(chain) > MAX_INCLUDE_DEPTH:
             return f"more than {MAX_INCLUDE_DEPTH} deep"
-        size = len(self._disk.read(goal) or b"")
-        self._size += size
+        size = len(self.disk.read(target) or b"")
+        self.size += size
         if size > MAX_INCLUDE_BYTES:
             return f"{size} bytes long; the limit is {MAX_INCLUDE_BYTES}"
-        if self._files > MAX_FILES or self._size > MAX_TOTAL_CHARACTERS:
+        if self.files > MAX_FILES or self.size > MAX_TOTAL_CHARACTERS:
             return "too much was included already"
         return ""
 
 
 def merge_files(place: Place, disk: Disk = REAL_DISK) -> tuple[list[tuple[str, str, str]], list[str]]:
-    """((scope, path, text) of each file, the most binding first; the includes that were left out, with the reasons)."""
+    """Returns (scope, path, text) of each file, the most binding first, and the omitted includes with the reasons."""
     merger = Merger(place, disk)
     paths: list[tuple[str, str]] = []
     for folder in place.user.configs:
@@ -441,7 +424,7 @@ def merge_files(place: Place, disk: Disk = REAL_DISK) -> tuple[list[tuple[str, s
         paths += [("managed", f"{folder}/rules/{name}") for name in names if name.endswith(".md")]
     paths += [("user", f"{folder}/CLAUDE.md") for folder in place.user.configs]
     paths += [("project", f"{place.start}/CLAUDE.md"), ("local", f"{place.start}/.claude/CLAUDE.md")]
-    texts = [(scope, path, merger.text(path)) for scope, path in paths[:MAX_FILES]]
+    texts = [(scope, path, merger.merge(path)) for scope, path in paths[:MAX_FILES]]
     return [(scope, path, body) for scope, path, body in texts if body], merger.problems
 
 
@@ -449,15 +432,15 @@ def merge_files(place: Place, disk: Disk = REAL_DISK) -> tuple[list[tuple[str, s
 
 
 def find_memory_folder(directory: str, user: User) -> Path:
-    """The memory directory for a project: the first that exists, else the first that is configured."""
-    places = [Path(folder) for folder in find_place(directory, user).memories]
-    if not places:
+    """Returns the memory directory for a project: the first that exists, else the first that is configured."""
+    folders = [Path(folder) for folder in find_place(directory, user).memories]
+    if not folders:
         raise BadInput("the assistant's own memory is switched off here", hint="set autoMemoryEnabled in its settings")
-    return next((folder for folder in places if is_directory(folder)), places[0])
+    return next((folder for folder in folders if is_directory(folder)), folders[0])
 
 
 def scan_notes(folder: Path) -> list[Memo]:
-    """The files of a memory directory except its index, newest first, at most `CLAUDE_MEMORY.most_files`."""
+    """Returns the files of a memory directory except its index, newest first, at most `CLAUDE_MEMORY.most_files`."""
     stats: list[tuple[float, str, int]] = []
     for entry in list_entries(str(folder)):
         if not entry.is_folder and entry.name.endswith(".md") and entry.name != INDEX:
@@ -473,7 +456,7 @@ def scan_notes(folder: Path) -> list[Memo]:
 
 
 def read_note(folder: Path, name: str) -> str:
-    """The text of a file of a memory directory without its head; BadInput for a file outside of it."""
+    """Returns the text of a file of a memory directory without its head; BadInput for a file outside of it."""
     path = _resolve_inside(folder, name)
     data = read_start(path, MAX_BYTES)
     if data is None:
@@ -482,7 +465,7 @@ def read_note(folder: Path, name: str) -> str:
 
 
 def _resolve_inside(folder: Path, name: str) -> Path:
-    """The file of this name; BadInput if a `..`, a link or an absolute path leads out of the folder."""
+    """Returns the file of this name; BadInput if a `..`, a link or an absolute path leads out of the folder."""
     try:
         path = Path(os.path.realpath(folder / name))
     except ValueError:

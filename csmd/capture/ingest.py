@@ -34,17 +34,23 @@ from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 #: (event of a payload, redactions in it by kind).
 Decoded = tuple[Event | None, Counter[str]]
 
-#: The counter of events from hosts that this version does not know.
+# Counters
+#: Events from hosts that this version does not know.
 UNKNOWN_HOSTS = "unknown hosts"
-#: The counter of malformed events.
+#: Malformed events.
 BAD_EVENTS = "bad events"
-#: The counter of events from excluded projects.
+#: Events from excluded projects.
 EXCLUDED_EVENTS = "excluded events"
-#: The counter of events during a pause.
+#: Events during a pause.
 PAUSED_EVENTS = "paused events"
 
-#: How many bytes of text are stored of one session by default.
+#: Bytes of text that are stored of one session by default.
 MAX_SESSION_BYTES = 50_000_000
+#: A hook ends within this time; an id with an earlier time was not made by csmd.
+MAX_HOOK_S = 60.0
+_TIMED_ID = re.compile(r"[0-9a-f]{32}")
+#: Hexadecimal digits of the time (ns) with which an id begins.
+TIME_DIGITS = 16
 #: Enough of a transcript's beginning to include the first line with a directory.
 BEGINNING_BYTES = 64 * 1024
 
@@ -59,7 +65,7 @@ def is_probe(event: Event) -> bool:
 
 
 def decode_event(host: str, body: bytes, *, name: str, event_id: str, at: str) -> Decoded:
-    """The event in a hook's payload and the redactions in it; BadInput if it is malformed."""
+    """Returns the event in a hook's payload and the redactions in it; BadInput if it is malformed."""
     counts = RedactionCounts()
     event = adapters.ADAPTERS[host].hooks.decode_event(body, name=name, event_id=event_id, at=at, counts=counts)
     if event is None:
@@ -71,7 +77,7 @@ def decode_event(host: str, body: bytes, *, name: str, event_id: str, at: str) -
 def decode_permitted(
     host: str, body: bytes, excludes: Excludes, *, name: str, event_id: str, at: str
 ) -> Decoded | BadInput:
-    """The event of a known host and how much was redacted in it, or the error of a malformed payload.
+    """Returns the event of a known host and how much was redacted in it, or the error of a malformed payload.
 
     The event is None if csmd does not need it, or if it is excluded or in a pause; these two are counted.
     """
@@ -82,24 +88,20 @@ def decode_permitted(
         event, counts = decode_event(host, body, name=name, event_id=event_id, at=at)
     except BadInput as error:
         return error
-    is_left_out = event is not None and excludes.reads_disk and _is_excluded(event, excludes)
-    return (None, Counter({EXCLUDED_EVENTS: 1})) if is_left_out else (event, counts)
-
-
-#: A hook ends within this time; an id with an earlier time was not made by csmd.
-MAX_HOOK_S = 60.0
-_TIMED_ID = re.compile(r"[0-9a-f]{32}")
+    is_excluded = event is not None and excludes.reads_disk and _is_excluded(event, excludes)
+    return (None, Counter({EXCLUDED_EVENTS: 1})) if is_excluded else (event, counts)
 
 
 def find_begin_time(event_id: str, at: str) -> str:
-    """When the hook that reports an event began, by the event's id; `at` if the id holds no plausible time.
+    """Returns when the hook that reports an event began, by the event's id.
 
-    A hook that spools its event has waited for an answer: a later hook's event may already be stored.
+    Returns `at` if the id contains no plausible time. A hook that spools its event has waited for an answer: a later
+    hook's event may already be stored.
     """
     if _TIMED_ID.fullmatch(event_id) is None:
         return at
     received = datetime.fromisoformat(at).timestamp()
-    began = int(event_id[:16], 16) / 1e9
+    began = int(event_id[:TIME_DIGITS], 16) / 1e9
     if not received - MAX_HOOK_S <= began <= received:
         return at
     return datetime.fromtimestamp(began, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -108,12 +110,12 @@ def find_begin_time(event_id: str, at: str) -> str:
 def _is_excluded(event: Event, excludes: Excludes) -> bool:
     """Whether an event comes from a project that the user has excluded; reads the disk."""
     start = read_start_directory(event.transcript_path)
-    place = project_identity.identify_directory(event.cwd, start=start)
-    return project_identity.is_excluded(excludes, place, event.cwd, start)
+    project = project_identity.identify_directory(event.cwd, start=start)
+    return project_identity.is_excluded(excludes, project, event.cwd, start)
 
 
 def read_start_directory(path: str) -> str:
-    """The directory in which a transcript's session began; "" if the file does not exist yet or is a pipe."""
+    """Returns the directory in which a transcript's session began; "" if the file does not exist yet or is a pipe."""
     if not path:
         return ""
     try:
@@ -123,19 +125,16 @@ def read_start_directory(path: str) -> str:
         return ""
 
 
-def _build_turn(event: Event) -> Turn | None:
-    return adapters.ADAPTERS[event.host].hooks.make_turn(event)
-
-
 def find_event_project(rows: Rows, event: Event) -> Project | None:
-    """The project of the turn that an event reports, with its fingerprint if it is new; None if it reports no turn.
+    """Returns the project of the turn that an event reports; None if it reports no turn.
 
-    For `record_event`: reads the disk before the write is submitted, so that the writer does not wait for it.
+    A new project has its fingerprint. Reads the disk, so `record_event` gets the result as an argument: the writer must
+    not wait for the disk.
     """
-    if _build_turn(event) is None or is_probe(event):
+    if adapters.ADAPTERS[event.host].hooks.make_turn(event) is None or is_probe(event):
         return None
-    place = project_identity.identify_directory(event.cwd, start=read_start_directory(event.transcript_path))
-    return project_identity.add_marks_if_new(rows, place)
+    project = project_identity.identify_directory(event.cwd, start=read_start_directory(event.transcript_path))
+    return project_identity.add_marks_if_new(rows, project)
 
 
 def _is_of_another_host(rows: Rows, event: Event) -> bool:
@@ -145,27 +144,20 @@ def _is_of_another_host(rows: Rows, event: Event) -> bool:
 
 
 def record_event(
-    rows: Rows,
-    event: Event,
-    *,
-    redacted: Counter[str],
-    key: bytes,
-    now: str,
-    place: Project | None = None,
-    max_session_bytes: int = MAX_SESSION_BYTES,
-    is_replayed: bool = False,
-) -> bool:
+    rows: Rows, event: Event, *, redacted: Counter[str], key: bytes, now: str, place: Project | None = None,
+    max_session_bytes: int = MAX_SESSION_BYTES, is_replayed: bool = False,
+) -> bool:  # fmt: skip
     """Stores an event and its provisional turn in one transaction; False if it was stored before or must not be stored.
 
-    `place` is the event's `find_event_project`, because the writer never reads the disk. `max_session_bytes` is how many bytes of a session
-    are stored; `is_replayed` says that the event comes from the spool, so that later events may already be stored.
+    `place` is the event's `find_event_project`, because the writer never reads the disk. At most `max_session_bytes` of
+    a session are stored. If `is_replayed`, the event comes from the spool, and later events may already be stored.
     """
     permitted = None if _is_of_another_host(rows, event) else _permit_event(rows, event, place, key)
     if permitted is None:
         return False
     event = _remove_known_secrets(rows, permitted, redacted, key=key, now=now)
     text_hash = tokens.keyed_hash(event.text, key) if event.text else ""
-    turn = _build_turn(event)
+    turn = adapters.ADAPTERS[event.host].hooks.make_turn(event)
     if turn is not None and is_probe(event):
         return probes.add_probe(rows, turn, text_hash=text_hash)
     payload_hash = tokens.keyed_hash(event.payload, key)
@@ -173,42 +165,34 @@ def record_event(
         return False
     activity.increment_counters(rows, count_redactions(redacted))
     if turn is not None and place is not None:
-        listed = tombstones.cursor_name(rows, storable_path(event.transcript_path), key=key)
-        turn, place, path = permit_turn(turn, place, listed, tombstones.purged_marks(rows, key))
+        name = tombstones.cursor_name(rows, storable_path(event.transcript_path), key=key)
+        turn, place, path = permit_turn(turn, place, name, tombstones.purged_marks(rows, key))
         project = projects.ensure_with_directory(rows, place, now=now)
         provisional_turns.add_provisional(
-            rows,
-            turn,
-            event=event.name,
-            text_hash=text_hash,
-            host=event.host,
-            project=project.seq,
-            directory=project.directory,
-            path=path,
-            room=max_session_bytes,
-            waited=is_replayed,
-        )
+            rows, turn, event=event.name, text_hash=text_hash, host=event.host, project=project.seq,
+            directory=project.directory, path=path, room=max_session_bytes, waited=is_replayed,
+        )  # fmt: skip
     if EVENTS[event.name].is_settling:
         provisional_turns.record_settled(rows, event.session_id, at=event.at)
     return True
 
 
 def count_redactions(counts: Counter[str]) -> list[tuple[str, int]]:
-    """Redactions by kind as counters."""
+    """Returns redactions by kind as counters."""
     return [(f"redacted {kind}", amount) for kind, amount in counts.items()]
 
 
 # --- purged text
 
 
-def _permit_event(rows: Rows, event: Event, place: Project | None, key: bytes) -> Event | None:
-    """The event as it may be stored; None if it must not be stored, which is acknowledged all the same."""
+def _permit_event(rows: Rows, event: Event, project: Project | None, key: bytes) -> Event | None:
+    """Returns the event as it may be stored; None if it must not be stored, which is acknowledged all the same."""
     if not tombstones.has_purged(rows):
         return event
     stream = f"{event.session_id}/{event.agent_id}" if event.agent_id else event.session_id
     if tombstones.purged_names(rows, "session", [event.session_id, stream], key=key):
         return None
-    if place is not None and event.at <= find_purge_times(rows, [place], key).get(place.key, ""):
+    if project is not None and event.at <= find_purge_times(rows, [project], key).get(project.key, ""):
         return None
     text, _ = remove_purged(event.text, tombstones.purged_marks(rows, key))
     reported = f"{stream}:{tokens.keyed_hash(text, key)}"
@@ -218,41 +202,40 @@ def _permit_event(rows: Rows, event: Event, place: Project | None, key: bytes) -
 
 
 def _remove_known_secrets(rows: Rows, event: Event, redacted: Counter[str], *, key: bytes, now: str) -> Event:
-    """The event without the secrets that its session has elsewhere; its own are noted first."""
+    """Returns the event without the secrets that its session has elsewhere; its own are noted first."""
     if isinstance(redacted, RedactionCounts) and redacted.secrets:
         keep_secrets_out(rows, event.session_id, redacted.secrets, key=key, now=now)
-    text, hits = remove_purged(
-        event.text, tombstones.secrets_of(rows, [event.session_id], key), placeholder=KNOWN_AGAIN
-    )
+    secrets = tombstones.secrets_of(rows, [event.session_id], key)
+    text, hits = remove_purged(event.text, secrets, placeholder=KNOWN_AGAIN)
     return replace(event, text=text) if hits else event
 
 
-def find_purge_times(rows: Rows, places: Iterable[Project], key: bytes) -> dict[str, str]:
-    """Project key -> the time up to which it was purged; a project's worktrees are purged with it."""
-    keys = {place.key: [place.key, *([place.worktree_of.key] if place.worktree_of else [])] for place in places}
+def find_purge_times(rows: Rows, members: Iterable[Project], key: bytes) -> dict[str, str]:
+    """Maps project keys to the time up to which they were purged; a project's worktrees are purged with it."""
+    keys = {item.key: [item.key, *([item.worktree_of.key] if item.worktree_of else [])] for item in members}
     purged = tombstones.purged_names(rows, "project", [name for names in keys.values() for name in names], key=key)
-    return {place: max(purged.get(name, "") for name in names) for place, names in keys.items()}
+    return {project: max(purged.get(name, "") for name in names) for project, names in keys.items()}
 
 
-def permit_turn(turn: Turn, place: Project, path: str, marks: Marks) -> tuple[Turn, Project, str]:
-    """A turn, its project and its session's transcript (none for a sub-agent) as they may be stored."""
-    listed = "" if turn.agent_id or path.startswith(HASHED_NAME_PREFIX) else path
+def permit_turn(turn: Turn, project: Project, path: str, marks: Marks) -> tuple[Turn, Project, str]:
+    """Returns a turn, its project and its session's transcript (none for a sub-agent) as they may be stored."""
+    transcript = "" if turn.agent_id or path.startswith(HASHED_NAME_PREFIX) else path
     if not marks:
-        return turn, place, listed
-    return replace(turn, cwd=remove_purged(turn.cwd, marks)[0]), permit_project(place, marks), listed
+        return turn, project, transcript
+    return replace(turn, cwd=remove_purged(turn.cwd, marks)[0]), permit_project(project, marks), transcript
 
 
-def ensure_project(rows: Rows, place: Project, *, key: bytes, now: str) -> int:
+def ensure_project(rows: Rows, project: Project, *, key: bytes, now: str) -> int:
     """Returns the row of a project, without purged text; adds it if it is new."""
-    return projects.ensure_with_directory(rows, permit_project(place, tombstones.purged_marks(rows, key)), now=now).seq
+    permitted = permit_project(project, tombstones.purged_marks(rows, key))
+    return projects.ensure_with_directory(rows, permitted, now=now).seq
 
 
-def permit_project(place: Project, marks: Marks) -> Project:
-    """A project with its name and root as they may be stored; its key identifies it."""
+def permit_project(project: Project, marks: Marks) -> Project:
+    """Returns a project with its name and root as they may be stored; its key identifies it."""
     if not marks:
-        return place
-    root, name, place_path, remote = (
-        remove_purged(text, marks)[0] for text in (place.root, place.name, place.place, place.remote)
-    )
-    main = place.worktree_of and permit_project(place.worktree_of, marks)
-    return replace(place, root=root, name=name, place=place_path, remote=remote, worktree_of=main)
+        return project
+    texts = (project.root, project.name, project.place, project.remote)
+    root, name, path, remote = (remove_purged(text, marks)[0] for text in texts)
+    main = project.worktree_of and permit_project(project.worktree_of, marks)
+    return replace(project, root=root, name=name, place=path, remote=remote, worktree_of=main)

@@ -39,21 +39,21 @@ def load_host_instructions(
     return [*of_user, *_load_choices(names.project, "Project", root, disk)][:MAX_FILES]
 
 
-def _load_choices(choices: Iterable[tuple[str, ...]], kind: Kind, place: str, disk: Disk) -> Iterator[Instruction]:
+def _load_choices(choices: Iterable[tuple[str, ...]], kind: Kind, folder: str, disk: Disk) -> Iterator[Instruction]:
     """Loads the files of the first name with text in each choice."""
     for names in choices:
-        yield from next(filter(None, (_load_named(name, kind, place, disk) for name in names)), [])
+        yield from next(filter(None, (_load_named(name, kind, folder, disk) for name in names)), [])
 
 
-def _load_named(name: str, kind: Kind, place: str, disk: Disk) -> list[Instruction]:
-    """The files of a name in a directory that have text."""
-    paths = _matching_files(os.path.normpath(f"{place}/{name}"), disk)
+def _load_named(name: str, kind: Kind, folder: str, disk: Disk) -> list[Instruction]:
+    """Returns the files of a name in a directory that have text."""
+    paths = _matching_files(os.path.normpath(f"{folder}/{name}"), disk)
     texts = ((path, split_file(disk, path)[1].strip(JS_SPACES)) for path in paths)
-    return [Instruction(path=path, kind=kind, content=text, root=place) for path, text in texts if text]
+    return [Instruction(path=path, kind=kind, content=text, root=folder) for path, text in texts if text]
 
 
 def _matching_files(path: str, disk: Disk) -> list[str]:
-    """The files that a path means; its last part may be a pattern."""
+    """Returns the files that a path means; its last part may be a pattern."""
     folder, _, name = path.rpartition("/")
     if "*" not in name:
         return [path]
@@ -66,7 +66,7 @@ Stamp = tuple[tuple[str, int, int, int], ...]
 
 
 def make_stamp(paths: Iterable[str]) -> Stamp:
-    """The times, sizes and inodes of these files and directories: they show a change without reading any."""
+    """Returns the times, sizes and inodes of these files and directories: they show a change without reading any."""
     stamps: list[tuple[str, int, int, int]] = []
     for path in sorted(paths):
         try:
@@ -102,7 +102,10 @@ def refresh_instructions(store: Store, seq: int, root: str, user: User, *, now: 
 
 
 def _merge_by_path(store: Store, by_host: Mapping[str, Sequence[Instruction]]) -> list[instruction_rows.Instruction]:
-    """The rows of the loaded files, without secrets and purged text; a file that several assistants load is one row."""
+    """Returns the rows of the loaded files, without secrets and purged text.
+
+    A file that several assistants load is one row.
+    """
     purged = store.read(lambda reading: tombstones.purged_marks(reading, store.hash_key))
 
     def storable(text: str) -> str:
@@ -122,10 +125,10 @@ def _merge_by_path(store: Store, by_host: Mapping[str, Sequence[Instruction]]) -
 
 
 def find_project(store: Store, directory: str) -> tuple[int, str] | None:
-    """(row key, root) of the project of a directory; None if it has no turn yet.
+    """Returns (row key, root) of the project of a directory; None if it has no turn yet.
 
     Ignores merges: each merged directory keeps its own instruction files.
     """
-    place = project_identity.identify_directory(directory)
-    seq = store.read(lambda rows: projects.find_identified_row(rows, place))
-    return None if seq is None else (seq, place.root)
+    project = project_identity.identify_directory(directory)
+    seq = store.read(lambda rows: projects.find_identified_row(rows, project))
+    return None if seq is None else (seq, project.root)

@@ -21,7 +21,7 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def parse_imports(text: str) -> tuple[str, list[str]]:
-    """(The text without comments, the imported paths in order, each once, without `#fragment`).
+    """Returns the text without comments, and the imported paths in order, each once, without `#fragment`.
 
     If a text has comments, link definitions are removed with them, as the assistant does.
     """
@@ -73,14 +73,17 @@ def preload() -> None:
 
 @functools.cache
 def _parser() -> MarkdownIt:
-    """CommonMark as the assistant parses it: entities and NUL are kept, and an escape ends a text."""
+    """Returns a CommonMark parser that works like the assistant's.
+
+    It keeps entities and NUL, and an escape ends a text.
+    """
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark").disable(["normalize", "entity", "text_join"])
 
 
 def _iterate_texts(tokens: Iterable[Token]) -> Iterator[str]:
-    """The texts that are searched for imports; whatever is not plain text is a line break in them."""
+    """Yields the texts that are searched for imports; whatever is not plain text is a line break in them."""
     open_blocks: list[str] = []
     for token in tokens:
         if token.type == "html_block" and _is_comment(token.content):
@@ -96,15 +99,15 @@ def _iterate_texts(tokens: Iterable[Token]) -> Iterator[str]:
 
 
 def _plain_text(token: Token) -> str:
-    """The text of an inline token; a backslash that escapes nothing is part of it."""
+    """Returns the text of an inline token; a backslash that escapes nothing is part of it."""
     is_plain = token.type == "text" or (token.type == "text_special" and token.content == token.markup)
     return token.content if is_plain else "\n"
 
 
 def _remove_comments(source: str, tokens: Iterable[Token], definitions: dict[str, Any]) -> str:
-    """The source without blocks that are comments or link definitions, and without the empty lines after them."""
+    """Returns the source without comment blocks, link definitions and the empty lines after them."""
     lines = _LINE.findall(source)
-    kept = [*lines]
+    remaining = [*lines]
     inside: set[int] = set()
     removed: list[tuple[int, int]] = []
     for token in tokens:
@@ -114,16 +117,16 @@ def _remove_comments(source: str, tokens: Iterable[Token], definitions: dict[str
         inside.update(range(begin, end))
         if token.type == "html_block" and _is_comment(token.content):
             rest = remove_spans("".join(lines[begin:end]), "<!--", "-->")
-            kept[begin:end] = [rest] + [""] * (end - begin - 1)
+            remaining[begin:end] = [rest] + [""] * (end - begin - 1)
             if not rest.strip():
                 removed.append((begin, end))
     defined = [*definitions.get("references", {}).values(), *definitions.get("duplicate_refs", [])]
     removed += [definition["map"] for definition in defined if definition["map"][0] not in inside]
     for begin, end in removed:
-        while end < len(kept) and kept[end] == "\n":
+        while end < len(remaining) and remaining[end] == "\n":
             end += 1
-        kept[begin:end] = [""] * (end - begin)
-    return "".join(kept)
+        remaining[begin:end] = [""] * (end - begin)
+    return "".join(remaining)
 
 
 def _is_comment(raw: str) -> bool:

@@ -12,17 +12,19 @@ from csmd.paths import is_directory, is_file
 from csmd.privacy.redaction import storable_path
 from csmd.store.opencode_database import ListedSession, SessionDatabase
 
-#: Nanoseconds in a millisecond.
 MILLISECOND_NS = 1_000_000
+#: Directories of the assistant without transcripts.
+SKIPPED_FOLDERS = ("memory", "tool-results")
+#: Approximate size of a message in a database, for the progress of a backlog.
+MESSAGE_BYTES = 4000
 
 
 def pack_written_ns(end: int, messages: int) -> int:
-    """When a session was last written, in nanoseconds; the part below a millisecond is its number of messages then."""
+    """Returns when a session was last written, in nanoseconds.
+
+    The part below a millisecond is the number of its messages then.
+    """
     return end * MILLISECOND_NS + min(messages, MILLISECOND_NS - 1)
-
-
-#: Directories of the assistant without transcripts.
-SKIPPED_FOLDERS = ("memory", "tool-results")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +37,16 @@ class ListedTranscript:
     end: int = -1
 
 
-def list_by_time(root: Path) -> list[Path]:
-    """Every transcript in a projects directory, the latest written first; for a file, the file itself."""
-    listed = sorted(list_transcripts(root), key=lambda file: (-file.mtime_ns, file.path))
-    return [Path(file.path) for file in listed]
-
-
 def list_transcripts(root: Path) -> Iterator[ListedTranscript]:
-    """Every transcript in a projects directory, in no order; for a file, the file itself.
+    """Yields every transcript in a projects directory, in no order; for a file, the file itself.
 
     A project's directory may be a link: it is followed if it leads outside of the directories that are walked, so that
     no file is listed twice and no circle is walked. This runs four times an hour over up to twenty thousand files, so
     each costs one system call.
     """
     if is_file(root):
-        if (listed := SessionDatabase.list_sessions(root)) is not None:
-            yield from (_from_database(root, session) for session in listed)
+        if (sessions := SessionDatabase.list_sessions(root)) is not None:
+            yield from (_from_database(root, session) for session in sessions)
             return
         info = root.stat()
         yield ListedTranscript(str(root), info.st_size, info.st_mtime_ns)
@@ -84,31 +80,24 @@ def list_transcripts(root: Path) -> Iterator[ListedTranscript]:
 
 
 def list_latest(root: Path, positions: Mapping[str, tuple[int, int]]) -> list[ListedTranscript]:
-    """The transcripts in a database that may just have grown; OSError if it cannot be read now."""
+    """Returns the transcripts in a database that may just have grown; OSError if it cannot be read now."""
     with SessionDatabase.open(root) as database:
-        listed = [_from_database(root, session) for session in database.latest_sessions()]
-    return [file for file in listed if has_grown(file, positions)]
-
-
-#: The approximate size of a message in bytes, for the progress of a backlog.
-MESSAGE_BYTES = 4000
+        latest = [_from_database(root, session) for session in database.latest_sessions()]
+    return [file for file in latest if has_grown(file, positions)]
 
 
 def _from_database(root: Path, session: ListedSession) -> ListedTranscript:
-    return ListedTranscript(
-        f"{root}/{session.id}",
-        session.messages * MESSAGE_BYTES,
-        pack_written_ns(session.end, session.messages),
-        session.end,
-    )
+    written_ns = pack_written_ns(session.end, session.messages)
+    return ListedTranscript(f"{root}/{session.id}", session.messages * MESSAGE_BYTES, written_ns, session.end)
 
 
 def stat_transcript(path: str) -> ListedTranscript | None:
-    """A transcript as it is now; None if there is none."""
+    """Returns a transcript as it is now; None if there is none."""
     database, _, session = path.rpartition("/")
     if is_file(database):
-        with suppress(OSError), SessionDatabase.open(Path(database)) as opened:
-            return _from_database(Path(database), listed) if (listed := opened.listed(session)) else None
+        with suppress(OSError), SessionDatabase.open(Path(database)) as open_database:
+            row = open_database.listed(session)
+            return _from_database(Path(database), row) if row else None
         return None
     try:
         info = os.stat(path)  # noqa: PTH116 - thousands of names, of which few become a Path

@@ -1,4 +1,4 @@
-"""An open transcript, which is a file or a session in a database: where to read on, and its lines."""
+"""Reads the lines of a transcript, from a file or from a session in a database, and finds where to resume."""
 
 from __future__ import annotations
 
@@ -21,18 +21,26 @@ from csmd.store.cursors import FileState
 from csmd.store.opencode_database import Message, SessionDatabase, SessionRow
 
 READ_BYTES = 4 * 1024 * 1024
+#: A longer line is not part of a conversation: it is counted as bad and never held in memory as a whole.
+MAX_LINE_BYTES = 32 * 1024 * 1024
+#: Enough of a file's beginning to distinguish it from another one.
+HEAD_BYTES = 1024
+#: Enough of the bytes read last to notice that they were rewritten.
+FOOT_BYTES = 256
+#: An unfinished message that has not changed for this long was left by a killed client: it is read as it is.
+ABANDONED_MS = 3_600_000
 
 #: Lines of a transcript with their offsets; None for a line beyond the limit.
 Lines = list[tuple[int, bytes | None]]
-#: A longer line is not part of a conversation: it is noted and never held in memory as a whole.
-MAX_LINE_BYTES = 32 * 1024 * 1024
+#: What happened to a transcript since it was read.
+FileChange = Literal["new", "unchanged", "grown", "shrunk", "replaced", "rewritten"]
 
 
 def read_pieces(file: BinaryIO, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
-    """Complete lines of a file in pieces of about READ_BYTES, each with the offset after it.
+    """Yields the complete lines of a file in pieces of about READ_BYTES, each with the offset after it.
 
-    A line beyond the limit is read past and given as None; until its end is written, the offset stays before it.
-    A last line without a newline is given if it is a whole JSON object.
+    An oversized line is yielded as None, once its newline has been written. A last line without a newline is yielded if
+    it is a JSON object.
     """
     file.seek(position)
     while not stop():
@@ -46,7 +54,7 @@ def read_pieces(file: BinaryIO, position: int, stop: Callable[[], bool]) -> Iter
                     break
                 lines.append((position, None))
                 length += len(line)
-            elif not line.endswith(b"\n") and not is_complete(line):
+            elif not line.endswith(b"\n") and not is_json_object(line):
                 break
             elif line.strip():
                 lines.append((position, line.removesuffix(b"\n")))
@@ -56,16 +64,11 @@ def read_pieces(file: BinaryIO, position: int, stop: Callable[[], bool]) -> Iter
         yield lines, position
 
 
-#: Enough of a file's beginning to distinguish it from another one.
-HEAD_BYTES = 1024
-#: Enough of the bytes read last to notice that they were rewritten.
-FOOT_BYTES = 256
-
-Reason = Literal["new", "unchanged", "grown", "shrunk", "replaced", "rewritten"]
+# --- where to resume
 
 
 def hash_head(data: bytes) -> str:
-    """A hash of a file's first bytes and their number, which shows whether it is still the same file."""
+    """Returns a hash of a file's first bytes and their number, by which the file is recognised."""
     first = data[:HEAD_BYTES]
     return f"{hashlib.sha256(first).hexdigest()[:16]}:{len(first)}" if first else ""
 
@@ -76,14 +79,14 @@ def matches_head(head: str, data: bytes) -> bool:
     return not head or hash_head(data[: int(digits)] if digits.isdecimal() else data) == head
 
 
-def find_start(
+def find_resume_position(
     state: FileState | None, *, size: int, beginning: bytes, foot: str = "", inode: int = 0, mtime_ns: int = 0
-) -> tuple[int, Reason]:
-    """Where to read on in a file of `size` bytes, and why; `foot` is the present hash of the bytes before the stored
-    position.
+) -> tuple[int, FileChange]:
+    """Returns where to resume reading a file of `size` bytes, and what happened to the file.
 
-    The beginning of a file shows whether it is the same; a file with another inode, or one that was written to without
-    growing, may differ anywhere. An edit far before the end of a file that has also grown is not noticed.
+    `foot` is the present hash of the bytes before the stored position. A file is recognised by its beginning; one with
+    another inode, or one that was written to without growing, may differ anywhere. An edit far before the end of a file
+    that has also grown is not noticed.
     """
     if state is None:
         return 0, "new"
@@ -100,8 +103,8 @@ def find_start(
     return state.position, "unchanged"
 
 
-def is_complete(line: bytes) -> bool:
-    """Whether a line without a newline is a whole object: no beginning of an object is one itself."""
+def is_json_object(line: bytes) -> bool:
+    """Whether a line is a whole JSON object; the beginning of one never is."""
     if not line.rstrip().endswith(b"}"):
         return False
     try:
@@ -110,8 +113,17 @@ def is_complete(line: bytes) -> bool:
         return False
 
 
+def _hash_foot(file: BinaryIO, position: int) -> str:
+    """Returns a hash of the bytes before a position of a file."""
+    begin = max(0, position - FOOT_BYTES)
+    return hash_head(os.pread(file.fileno(), position - begin, begin))
+
+
+# --- the two kinds of transcripts
+
+
 class TranscriptFile:
-    """Owns an open transcript file: a position is an offset in it."""
+    """Owns an open transcript file; a position is an offset in it."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
@@ -119,51 +131,36 @@ class TranscriptFile:
         self.end, self.mtime_ns = self._info.st_size, self._info.st_mtime_ns
         self.beginning = file.read(BEGINNING_BYTES)
 
-    def find_start(self, state: FileState | None) -> tuple[int, Reason]:
-        """Where to read on, and why."""
-        if b"\n" not in self.beginning and len(self.beginning) < BEGINNING_BYTES and not is_complete(self.beginning):
+    def find_resume_position(self, state: FileState | None) -> tuple[int, FileChange]:
+        """Returns where to resume reading, and what happened to the file."""
+        if b"\n" not in self.beginning and len(self.beginning) < BEGINNING_BYTES and not is_json_object(self.beginning):
             return 0, "unchanged"  # its first line, which shows what it is, is not complete
-        return find_start(
-            state,
-            size=self.end,
-            beginning=self.beginning,
-            foot=_hash_foot(self.file, state.position) if state else "",
-            inode=self._info.st_ino,
-            mtime_ns=self.mtime_ns,
+        foot = _hash_foot(self.file, state.position) if state else ""
+        return find_resume_position(
+            state, size=self.end, beginning=self.beginning, foot=foot, inode=self._info.st_ino, mtime_ns=self.mtime_ns
         )
 
     def read_pieces(self, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
-        """The lines from a position on in pieces, each with the position after it."""
+        """Yields the lines from a position on in pieces, each with the position after it."""
         return read_pieces(self.file, position, stop)
 
-    def bytes_read(self, begin: int, position: int) -> int:
-        """How many bytes are between two positions."""
+    def count_bytes(self, begin: int, position: int) -> int:
+        """Returns the number of bytes between two positions."""
         return position - begin
 
-    def state(self, name: str, position: int, bad_lines: int) -> FileState:
-        """How far the transcript has been read."""
+    def make_state(self, name: str, position: int, bad_lines: int) -> FileState:
+        """Returns the cursor of the transcript, read up to a position."""
         return FileState(
-            path=name,
-            device=self._info.st_dev,
-            inode=self._info.st_ino,
-            position=position,
-            head=hash_head(self.beginning),
-            foot=_hash_foot(self.file, position),
-            mtime_ns=self.mtime_ns,
-            bad_lines=bad_lines,
-        )
-
-
-#: An unfinished message that has not changed for this long was left by a killed client: it is read as it is.
-ABANDONED_MS = 3_600_000
+            path=name, device=self._info.st_dev, inode=self._info.st_ino, position=position, bad_lines=bad_lines,
+            head=hash_head(self.beginning), foot=_hash_foot(self.file, position), mtime_ns=self.mtime_ns,
+        )  # fmt: skip
 
 
 class DatabaseSession:
-    """Owns a session in an assistant's database as a transcript; a position is the time of the last message read.
-
-    The number of messages up to that time is stored with it: after a clock was set back, more messages come before it.
+    """Presents a session in an assistant's database as a transcript; a position is a message's time (ms).
 
     A message becomes a line once it is finished. The first bytes are an object with the fields of the session's row.
+    The number of messages up to a position is stored with it: after a clock was set back, more messages precede it.
     """
 
     @classmethod
@@ -180,11 +177,10 @@ class DatabaseSession:
         self._database = database
         self._session = session
         self._path = path
-        now_ms = datetime.fromisoformat(now).timestamp() * 1000
-        self._abandoned = int(now_ms) - ABANDONED_MS
-        listed = database.listed(session.id)
-        self.end = listed.end if listed else 0
-        self.mtime_ns = pack_written_ns(self.end, listed.messages if listed else 0)
+        self._abandoned_ms = int(datetime.fromisoformat(now).timestamp() * 1000) - ABANDONED_MS
+        listing = database.listed(session.id)
+        self.end = listing.end if listing else 0
+        self.mtime_ns = pack_written_ns(self.end, listing.messages if listing else 0)
         head = {
             "database": path.name, "timestamp": format_time(session.created / 1000), "cwd": session.directory,
             "id": session.id, "root": session.root, "version": session.version, "permission": session.permission,
@@ -194,49 +190,52 @@ class DatabaseSession:
         self.file: BinaryIO = io.BytesIO(self.beginning)
         self._bytes_read = 0
 
-    def find_start(self, state: FileState | None) -> tuple[int, Reason]:
-        """After the last message read; at the beginning if more messages precede it than were read."""
+    def find_resume_position(self, state: FileState | None) -> tuple[int, FileChange]:
+        """Returns where to resume: after the last message read, or at the beginning if more messages precede it now."""
         if state is None:
             return 0, "new"
+        # `mtime_ns` packs the time and the number of messages, see `pack_written_ns`.
         if self._database.count(self._session.id, until=state.position) > state.mtime_ns % MILLISECOND_NS:
             return 0, "rewritten"
         return state.position, "grown" if self.end > state.position else "unchanged"
 
     def read_pieces(self, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
-        """The finished messages after a position as lines in pieces, each with the position after it."""
-        lines, size = Lines(), 0
-        finished = self._database.finished(self._session.id, after=position, abandoned=self._abandoned)
-        before = self._database.messages_before(self._session.id)
-        for place, (ident, at) in enumerate(finished):
+        """Yields the finished messages after a position as lines in pieces, each with the position after it."""
+        lines = Lines()
+        size = 0
+        finished = self._database.finished(self._session.id, after=position, abandoned=self._abandoned_ms)
+        previous = self._database.messages_before(self._session.id)
+        for index, (message_id, sent_ms) in enumerate(finished):
             if stop():
                 return
-            for line in self._lines_of(ident, at, before.get(ident)):
-                lines.append((at, line))
+            for line in self._read_lines(message_id, sent_ms, previous.get(message_id)):
+                lines.append((sent_ms, line))
                 size += len(line or b"")
                 self._bytes_read += len(line or b"")
             # A cursor is a time, so messages of one time belong to one piece.
-            is_last = place + 1 == len(finished)
-            if is_last or (size >= READ_BYTES and finished[place + 1][1] > at):
-                yield lines, at
-                lines, size = Lines(), 0
+            is_last = index + 1 == len(finished)
+            if is_last or (size >= READ_BYTES and finished[index + 1][1] > sent_ms):
+                yield lines, sent_ms
+                lines = Lines()
+                size = 0
 
-    def _lines_of(self, ident: str, at: int, before: tuple[str, int] | None) -> list[bytes | None]:
-        """A message as a line, and its unreadable parts as further lines; [] if it was taken back just now."""
+    def _read_lines(self, message_id: str, sent_ms: int, before: tuple[str, int] | None) -> list[bytes | None]:
+        """Returns a message as a line, and its unreadable parts as further lines; [] if it was deleted since listed."""
         try:
-            message = self._database.message(ident, at=at, before=before, limit=MAX_LINE_BYTES)
+            message = self._database.message(message_id, at=sent_ms, before=before, limit=MAX_LINE_BYTES)
         except TooLarge:
             return [None]
         if message is None:
             return []
-        bad = [None if part is None else part.encode("utf-8", "replace") for part in message.bad]
-        return [_message_line(message), *bad]
+        unreadable_parts = [None if part is None else part.encode("utf-8", "replace") for part in message.bad]
+        return [_format_message(message), *unreadable_parts]
 
-    def bytes_read(self, _begin: int, _position: int) -> int:
-        """How many bytes the lines that were read have."""
+    def count_bytes(self, _begin: int, _position: int) -> int:
+        """Returns the size of the lines that were read; positions are times, so it cannot follow from them."""
         return self._bytes_read
 
-    def state(self, name: str, position: int, bad_lines: int) -> FileState:
-        """How far the session has been read."""
+    def make_state(self, name: str, position: int, bad_lines: int) -> FileState:
+        """Returns the cursor of the session, read up to a position."""
         info = self._path.stat()
         return FileState(
             path=name, device=info.st_dev, inode=info.st_ino, position=position, head="",
@@ -244,18 +243,9 @@ class DatabaseSession:
         )  # fmt: skip
 
 
-def _message_line(message: Message) -> bytes:
-    """A message as a line: time, name, name of the previous message, data and parts, unchanged."""
+def _format_message(message: Message) -> bytes:
+    """Returns a message as a line; its data and parts are inserted as text, because they must stay byte for byte."""
     parts = ",".join(message.parts)
-    line = (
-        f'{{"timestamp":"{format_time(message.at / 1000)}",'
-        f'"name":{wire.dumps(message.name)},"before":{wire.dumps(message.before)},'
-        f'"message":{message.data},"parts":[{parts}]}}'
-    )
+    head = f'{{"timestamp":"{format_time(message.at / 1000)}","name":{wire.dumps(message.name)},'
+    line = f'{head}"before":{wire.dumps(message.before)},"message":{message.data},"parts":[{parts}]}}'
     return line.encode("utf-8", "replace")
-
-
-def _hash_foot(file: BinaryIO, position: int) -> str:
-    """A hash of the bytes before a position of a file."""
-    begin = max(0, position - FOOT_BYTES)
-    return hash_head(os.pread(file.fileno(), position - begin, begin))

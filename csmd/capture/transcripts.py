@@ -13,7 +13,7 @@ from csmd import wire
 from csmd.capture import project_identity
 from csmd.capture.ingest import MAX_SESSION_BYTES, count_redactions, permit_project, permit_turn
 from csmd.capture.project_identity import Places
-from csmd.capture.transcript_source import MAX_LINE_BYTES, DatabaseSession, Reason, TranscriptFile
+from csmd.capture.transcript_source import MAX_LINE_BYTES, DatabaseSession, FileChange, TranscriptFile
 from csmd.capture.turn_filter import TurnFilter, filter_purged, remove_known_secrets
 from csmd.conversation import Turn
 from csmd.errors import BadInput, TooLarge
@@ -45,16 +45,16 @@ from csmd.store.sqlite import Rows
 from csmd.text import tokens
 from csmd.withheld_calls import WithheldCalls
 
-#: The counter of lines that cannot be read.
+#: The counter of unreadable lines.
 BAD_LINES = "bad lines"
-#: The counter of turns that were left out in a pause.
+#: The counter of turns that were not stored because of a pause.
 PAUSED_TURNS = "paused turns"
-#: How far back the time of the last line is looked for.
+#: The time of the last line is searched for in this many bytes.
 LOOKBACK_BYTES = 64 * 1024
-
-
-#: A write of this many turns takes the writer about 5 ms: a hook's event may be waiting for it.
+#: A hook's event may be waiting: a write of this many turns takes about 5 ms.
 BATCH_TURNS = 25
+#: Most characters of a reason that is noted with a malformed line.
+MAX_REASON_CHARACTERS = 120
 
 
 @dataclass(slots=True)
@@ -81,24 +81,20 @@ class Sink:
     def __init__(
         self, store: Store, path: str, places: Places, *, adapter: Adapter, room: int, is_hosts_own: bool
     ) -> None:
-        self._store = store
-        self._path = path
-        self._places = places
-        self._adapter = adapter
-        self._room = room
-        self._is_hosts_own = is_hosts_own
+        self.store, self.path, self.places = store, path, places
+        self.adapter, self.room, self.is_hosts_own = adapter, room, is_hosts_own
 
     def write(
         self, reading: Reading, early: dict[str, str], news: list[tuple[str, int]], state: FileState, now: str
     ) -> tuple[int, int]:
-        """Writes a piece in batches; returns how many turns were new and how many secrets were removed from them.
+        """Writes a piece in batches; returns the number of new turns, and of secrets removed from them.
 
         Only the last batch moves the cursor, so after a crash the piece is read again. `early` are the titles of the
         file's beginning, read before its session was known; `news` are counts that are not stored yet.
         """
         for turn in reading.turns:
-            self._places.of(turn.cwd)  # looked up now, so that the writer does not wait for the disk
-        worktrees, key = project_identity.find_lost_worktrees(reading.worktrees), self._store.hash_key
+            self.places.of(turn.cwd)  # looked up now, so that the writer does not wait for the disk
+        worktrees, key = project_identity.find_lost_worktrees(reading.worktrees), self.store.hash_key
         exits_at: dict[int, list[QueueExit]] = {}
         for queue_exit in reading.queue_exits:
             exits_at.setdefault(queue_exit.turn, []).append(queue_exit)
@@ -110,20 +106,16 @@ class Sink:
             for revert in reading.reverts if begin == 0 else ():
                 rewinds.mark_abandoned(rows, revert.stream, revert.is_abandoned)
             for index in range(begin, end + is_last):
-                for left in exits_at.get(index, ()):
-                    text_hash = tokens.keyed_hash(left.text, key) if left.text else ""
-                    turns.mark_unqueued(
-                        rows, left.session_id, at=left.at, text_hash=text_hash, absorbed=left.absorbed, nth=left.nth
-                    )
+                for queue_exit in exits_at.get(index, ()):
+                    _mark_unqueued(rows, queue_exit, key)
                 if index < end and self._write_turn(rows, reading.turns[index], marks, now):
                     new += 1
                     redacted.update(reading.redactions.get(_redaction_key(reading.turns[index]), {}))
             uses = [use for use in reading.token_uses if begin <= max(use.turn, 0) and (is_last or use.turn < end)]
-            token_usage.record_usage(
-                rows, [token_usage.MessageTokens(use.stream, use.message_id, *use.amounts) for use in uses]
-            )
-            if self._is_hosts_own:
-                client_versions.record_versions(rows, self._adapter.client_versions(reading.turns[begin:end]))
+            tallies = [token_usage.MessageTokens(use.stream, use.message_id, *use.amounts) for use in uses]
+            token_usage.record_usage(rows, tallies)
+            if self.is_hosts_own:
+                client_versions.record_versions(rows, self.adapter.client_versions(reading.turns[begin:end]))
             if is_last:
                 for session, title in reading.titles.items():
                     if turns.set_title(rows, session, title):
@@ -131,7 +123,7 @@ class Sink:
                 for session, title in early.items():
                     turns.set_title(rows, session, title, first=True)
                 for uuid in reading.withdrawn:
-                    sessions.withdraw_turn(rows, self._path, uuid)
+                    sessions.withdraw_turn(rows, self.path, uuid)
                 trees = [(permit_project(tree, marks), permit_project(main, marks)) for tree, main in worktrees]
                 project_identity.merge_worktrees(rows, trees, now=now)
                 activity.increment_counters(rows, news)
@@ -140,51 +132,44 @@ class Sink:
             return new, redacted.total()
 
         batches = range(0, max(len(reading.turns), 1), BATCH_TURNS)
-        counts = [self._store.write(partial(write, begin=begin)) for begin in batches]
+        counts = [self.store.write(partial(write, begin=begin)) for begin in batches]
         return sum(new for new, _ in counts), sum(redactions for _, redactions in counts)
 
     def _write_turn(self, rows: Rows, turn: Turn, marks: Marks, now: str) -> bool:
-        key = self._store.hash_key
+        key = self.store.hash_key
         if turn.answers:
             tools = sessions.list_tools_called(rows, turn.answers)
-            if not self._adapter.may_answer(tools, turn.is_pick):
+            if not self.adapter.may_answer(tools, turn.is_pick):
                 return False
         _note_tampered(rows, turn, key)
-        turn, place, listed = permit_turn(turn, self._places.of(turn.cwd), self._path, marks)
-        home = projects.ensure_with_directory(rows, place, now=now)
+        turn, project, transcript = permit_turn(turn, self.places.of(turn.cwd), self.path, marks)
+        home = projects.ensure_with_directory(rows, project, now=now)
         return turns.add_turn(
-            rows,
-            turn,
-            text_hash=tokens.keyed_hash(turn.text, key),
-            host=self._adapter.host,
-            project=home.seq,
-            directory=home.directory,
-            path=listed,
-            room=self._room,
-            file=self._path,
-        )
+            rows, turn, text_hash=tokens.keyed_hash(turn.text, key), host=self.adapter.host, project=home.seq,
+            directory=home.directory, path=transcript, room=self.room, file=self.path,
+        )  # fmt: skip
 
 
 def _note_writes(store: Store, left_out: list[Turn]) -> None:
     """Notes which transcripts the left-out calls have written: lines must not be forged in a pause."""
-    writing = [turn for turn in left_out if turn.writes]
+    for turn in left_out:
+        if turn.writes:
+            store.write(partial(_note_tampered, turn=turn, key=store.hash_key))
 
-    def note_tampered(rows: Rows) -> None:
-        for turn in writing:
-            _note_tampered(rows, turn, store.hash_key)
 
-    if writing:
-        store.write(note_tampered)
+def _mark_unqueued(rows: Rows, prompt: QueueExit, key: bytes) -> None:
+    hashed = tokens.keyed_hash(prompt.text, key) if prompt.text else ""
+    absorbed, nth = prompt.absorbed, prompt.nth
+    turns.mark_unqueued(rows, prompt.session_id, at=prompt.at, text_hash=hashed, absorbed=absorbed, nth=nth)
 
 
 def _note_tampered(rows: Rows, turn: Turn, key: bytes) -> None:
-    tampered_transcripts.record_tampered(
-        rows, turn.writes, at=turn.at, hashed=lambda name: tokens.keyed_hash(name, key)
-    )
+    hash_name = partial(tokens.keyed_hash, key=key)
+    tampered_transcripts.record_tampered(rows, turn.writes, at=turn.at, hashed=hash_name)
 
 
 def _redaction_key(turn: Turn) -> str:
-    """The key of a turn's line in `Reading.redactions`."""
+    """Returns the key of a turn's line in `Reading.redactions`."""
     return turn.uuid.rpartition(":")[0] if turn.form == "queued" else turn.uuid
 
 
@@ -211,12 +196,12 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a reading starts: the transcript's name in the store, its cursor, the position, and why it is there."""
+    """Where a reading starts: the transcript's name in the store, its cursor, the position, and its change since."""
 
     name: str
     cursor: FileState | None
     position: int
-    reason: Reason
+    change: FileChange
 
 
 def read_transcript(store: Store, path: Path, options: ReadOptions) -> ReadReport:
@@ -229,9 +214,8 @@ def read_transcript(store: Store, path: Path, options: ReadOptions) -> ReadRepor
 
     def read_cursor(rows: Rows) -> tuple[str, FileState | None, str]:
         name = tombstones.cursor_name(rows, storable_path(str(path)), key=store.hash_key)
-        source = remove_purged(redact(wire.clean(str(path)), Counter()), tombstones.purged_marks(rows, store.hash_key))[
-            0
-        ]
+        redacted = redact(wire.clean(str(path)), Counter())
+        source, _ = remove_purged(redacted, tombstones.purged_marks(rows, store.hash_key))
         return name, cursors.find_file_state(rows, name), source
 
     name, cursor, source = store.read(read_cursor)
@@ -242,8 +226,9 @@ def read_transcript(store: Store, path: Path, options: ReadOptions) -> ReadRepor
         else:
             transcript = TranscriptFile(opened_files.enter_context(files.open_regular(path)))
         beginning = transcript.beginning
-        start, adapter = Start(name, cursor, *transcript.find_start(cursor)), adapters.adapter_of_transcript(beginning)
-        if start.reason == "unchanged" or (options.owner and beginning and adapter is not options.owner):
+        start = Start(name, cursor, *transcript.find_resume_position(cursor))
+        adapter = adapters.adapter_of_transcript(beginning)
+        if start.change == "unchanged" or (options.owner and beginning and adapter is not options.owner):
             return report
         started = adapters.find_start_directory(beginning)
         places = Places(started)
@@ -276,9 +261,8 @@ class _PieceReader:
         """Reads the lines from the start on, or as many pieces of them as the options allow."""
         options, transcript, begin = self.options, self.transcript, self.start.position
         withheld = WithheldCalls(excludes=options.excludes)
-        opened = Transcript(
-            path=path, file=transcript.file, beginning=transcript.beginning, position=begin, withheld=withheld
-        )
+        file, first = transcript.file, transcript.beginning
+        opened = Transcript(path=path, file=file, beginning=first, position=begin, withheld=withheld)
         read_line = options.read_line or self.adapter.make_reader(opened)
         is_dropped = self.adapter.drops(transcript.beginning)
         leave_out = TurnFilter(
@@ -289,14 +273,14 @@ class _PieceReader:
         early = leave_out.titles(dict(self.adapter.read_titles(transcript.beginning)))
         for number, (lines, position) in enumerate(transcript.read_pieces(begin, options.stop)):
             reading = Reading(withheld=withheld, tool_limit=options.tool_limit)
-            kept = self.store.hook_priority.giving_way(lines)
-            bad = _parse(kept, reading, self.notes, options.now(), read_line)
+            lines_in_turn = self.store.hook_priority.giving_way(lines)
+            bad = _parse(lines_in_turn, reading, self.notes, options.now(), read_line)
             if is_dropped is not None:
                 reading = reading.filter_turns(lambda turn: not is_dropped(turn))
             reading, left_out = leave_out.split(reading)
             _note_writes(self.store, left_out)
             # Lines that are read again were counted before.
-            paused = leave_out.take_paused() if self.start.reason in ("new", "grown") else 0
+            paused = leave_out.take_paused() if self.start.change in ("new", "grown") else 0
             self._store(reading, early, position, bad=bad, paused=paused)
             if options.most_pieces is not None and number + 1 >= options.most_pieces:
                 self.report.more = position < transcript.end
@@ -311,7 +295,7 @@ class _PieceReader:
         # Bad lines before the start, and bad lines after it that an earlier reading has counted.
         known_bad = start.cursor.bad_lines if start.cursor else 0
         bad_before, counted_bad = (known_bad, 0) if start.position else (0, known_bad)
-        state = self.transcript.state(start.name, position, bad_before + report.bad_lines + bad)
+        state = self.transcript.make_state(start.name, position, bad_before + report.bad_lines + bad)
         new_bad = max(0, report.bad_lines + bad - counted_bad) - max(0, report.bad_lines - counted_bad)
         new_counts = [(BAD_LINES, new_bad), *([(PAUSED_TURNS, paused)] if paused else [])]
         sink = Sink(
@@ -323,11 +307,14 @@ class _PieceReader:
         report.turns_known += len(reading.turns) - new
         report.redactions += redactions
         report.bad_lines += bad
-        report.bytes_read = self.transcript.bytes_read(start.position, position)
+        report.bytes_read = self.transcript.count_bytes(start.position, position)
 
 
 def _with_unique_uuid(turn: Turn, key: bytes) -> Turn:
-    """The turn with a unique uuid: a queue's line has none, so the hash of its text is added to the shared time."""
+    """Returns the turn with a unique uuid.
+
+    A queue's line has no uuid: the hash of the text is added to the time that several lines share.
+    """
     if turn.form != "queued":
         return turn
     return replace(turn, uuid=f"{turn.uuid}:{tokens.keyed_hash(turn.text, key)[:12]}")
@@ -345,5 +332,5 @@ def _parse(
             read_line(line, into)
         except BadInput as error:
             bad += 1
-            notes.add(line, offset, reason=error.what[:120], now=now)
+            notes.add(line, offset, reason=error.what[:MAX_REASON_CHARACTERS], now=now)
     return bad

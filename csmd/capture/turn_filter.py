@@ -42,17 +42,17 @@ class TurnFilter:
     _is_out: dict[str, bool] = field(default_factory=dict)
 
     def take_paused(self) -> int:
-        """How many turns in a pause were left out since the last call."""
+        """Returns how many turns in a pause were left out since the last call."""
         paused, self._paused = self._paused, 0
         return paused
 
     def titles(self, titles: dict[str, str]) -> dict[str, str]:
-        """The titles in a transcript's first bytes that are kept."""
+        """Returns the titles in a transcript's first bytes that are kept."""
         first = self.began if self.began != EPOCH else self.written_at
         return {} if self.off or self.excludes.pauses().touches(first, max(first, self.written_at)) else titles
 
     def split(self, reading: Reading) -> tuple[Reading, list[Turn]]:
-        """The rest of the next piece, with a time for each turn, and the turns that are left out."""
+        """Returns the rest of the next piece, with a time for each turn, and the turns that are left out."""
         pauses = self.excludes.pauses()
         self.latest = self.latest if self.latest != EPOCH else self.written_at
         spans = find_spans(reading.turns, self.latest) if pauses.spans else []
@@ -63,26 +63,23 @@ class TurnFilter:
             for turn, is_paused in zip(reading.turns, in_pause, strict=True)
         ]  # fmt: skip
         is_silent = self.off or (self.began != EPOCH and pauses.covers(self.began))
+        titles = reading.titles.items() if not is_silent else ()
+        positions = reading.title_at
         reading = replace(
-            reading,
-            turns=fill_times(reading.turns, self.latest),
-            titles={
-                session: title
-                for session, title in reading.titles.items()
-                if not is_silent and not self._is_title_out(reading.title_at.get(session, 0), excluded, pauses)
-            },
+            reading, turns=fill_times(reading.turns, self.latest),
             worktrees=[] if any(excluded) or is_silent else reading.worktrees,
-        )
+            titles={name: title for name, title in titles if not self._is_title_out(positions.get(name, 0), excluded, pauses)},
+        )  # fmt: skip
         if excluded:
             self._is_last_out, self.latest = excluded[-1], reading.turns[-1].at
         left_out = list(itertools.compress(reading.turns, excluded))
         flags = iter(excluded)
         return reading.filter_turns(lambda _: not next(flags)) if left_out else reading, left_out
 
-    def _is_title_out(self, place: int, out: list[bool], pauses: Pauses) -> bool:
-        """Whether a title is left out with the turn before it, after `place` turns of the piece."""
-        if place:
-            return out[place - 1]
+    def _is_title_out(self, turn_count: int, out: list[bool], pauses: Pauses) -> bool:
+        """Whether a title is dropped with the turn before it, after `turn_count` turns of the piece."""
+        if turn_count:
+            return out[turn_count - 1]
         if self._is_last_out is not None:
             return self._is_last_out
         return (bool(out) and out[0]) or pauses.covers(self.latest)
@@ -96,7 +93,7 @@ class TurnFilter:
 
 
 def find_spans(turns: list[Turn], latest: str) -> list[tuple[str, str]]:
-    """The earliest and latest possible time of each turn: its own time twice, or the times of its neighbours.
+    """Returns the earliest and latest possible time of each turn: its own time twice, or the times of its neighbours.
 
     `latest` is used if it has no neighbours with a time.
     """
@@ -115,7 +112,7 @@ def find_spans(turns: list[Turn], latest: str) -> list[tuple[str, str]]:
 
 
 def fill_times(turns: list[Turn], otherwise: str) -> list[Turn]:
-    """The turns, with the time of the previous turn, or of the next one, where a time is unreadable."""
+    """Returns the turns, with the time of the previous turn, or of the next one, where a time is unreadable."""
     if all(turn.at != EPOCH for turn in turns):
         return turns
     before = next((turn.at for turn in turns if turn.at != EPOCH), otherwise)
@@ -129,7 +126,7 @@ def fill_times(turns: list[Turn], otherwise: str) -> list[Turn]:
 def filter_purged(
     store: Store, places: Places, reading: Reading, early: dict[str, str]
 ) -> tuple[Reading, dict[str, str]]:
-    """The reading, and the titles of the file's beginning, without purged text.
+    """Returns the reading, and the titles of the file's beginning, without purged text.
 
     Call it on the thread that also purges, so that no tombstone is written before its result is stored.
     """
@@ -140,7 +137,7 @@ def filter_purged(
 
 
 def remove_known_secrets(store: Store, reading: Reading, now: str) -> Reading:
-    """The reading without the secrets that its sessions have elsewhere; its own are noted first."""
+    """Returns the reading without the secrets that its sessions have elsewhere; its own are noted first."""
     key, sessions = store.hash_key, dict.fromkeys(turn.session_id for turn in reading.turns)
     if new := {session: reading.secrets[session] for session in sessions if session in reading.secrets}:
 
@@ -156,12 +153,10 @@ def remove_known_secrets(store: Store, reading: Reading, now: str) -> Reading:
     def clean_text(session: str, text: str) -> str:
         return remove_purged(text, marks[session], placeholder=KNOWN_AGAIN)[0] if session in marks else text
 
-    return replace(
-        reading,
-        turns=[replace(turn, text=clean_text(turn.session_id, turn.text)) for turn in reading.turns],
-        queue_exits=[replace(left, text=clean_text(left.session_id, left.text)) for left in reading.queue_exits],
-        titles={session: clean_text(session, title) for session, title in reading.titles.items()},
-    )
+    turns = [replace(turn, text=clean_text(turn.session_id, turn.text)) for turn in reading.turns]
+    exits = [replace(item, text=clean_text(item.session_id, item.text)) for item in reading.queue_exits]
+    titles = {session: clean_text(session, title) for session, title in reading.titles.items()}
+    return replace(reading, turns=turns, queue_exits=exits, titles=titles)
 
 
 def _drop_purged(
@@ -182,21 +177,19 @@ def _drop_purged(
     reading = reading.filter_turns(is_permitted)
     emptied = _find_purged_turns(rows, reading.turns, key)
     texts = [PURGED if turn.uuid in emptied else remove_purged(turn.text, marks)[0] for turn in reading.turns]
-    permitted = [
-        turn if text == turn.text else replace(turn, text=text) for turn, text in zip(reading.turns, texts, strict=True)
-    ]
+    pairs = zip(reading.turns, texts, strict=True)
+    permitted = [turn if text == turn.text else replace(turn, text=text) for turn, text in pairs]
     return replace(reading, turns=permitted, titles=permit_titles(reading.titles)), permit_titles(early)
 
 
 def _find_purged_turns(rows: Rows, turns: list[Turn], key: bytes) -> set[str]:
-    """The uuids of turns that were purged individually."""
+    """Returns the uuids of turns that were purged individually."""
     if not tombstones.has_kind(rows, "turn"):
         return set()
     names = {
         turn.uuid: tombstones.list_turn_names(turn.uuid, turn.stream, tokens.keyed_hash(turn.text, key))
         for turn in turns
     }
-    purged = tombstones.purged_names(
-        rows, "turn", [name for turn_names in names.values() for name in turn_names], key=key
-    )
+    every_name = list(itertools.chain.from_iterable(names.values()))
+    purged = tombstones.purged_names(rows, "turn", every_name, key=key)
     return {uuid for uuid, turn_names in names.items() if not purged.keys().isdisjoint(turn_names)}

@@ -37,7 +37,7 @@ class Sources(NamedTuple):
 
 
 def find_sources(rows: Rows, turn: CutTurn, *, key: bytes) -> Sources:
-    """The sources of a turn's whole text; `key` is the store's."""
+    """Returns the sources of a turn's whole text; `key` is the store's."""
     return Sources(
         sessions.list_transcripts_with(rows, turn.seq), tombstones.purged_marks(rows, key),
         tombstones.secrets_of(rows, [turn.session_id], key),
@@ -56,9 +56,8 @@ def read_whole(
         with contextlib.suppress(OSError):
             original = yield from _find_turn(Path(path), turn, excludes, is_thorough)
             if original is not None:
-                text = remove_purged(
-                    remove_purged(original.text, sources.purged)[0], sources.secrets, placeholder=KNOWN_AGAIN
-                )[0]
+                text, _ = remove_purged(original.text, sources.purged)
+                text, _ = remove_purged(text, sources.secrets, placeholder=KNOWN_AGAIN)
                 if matches_stored(text, turn):
                     return text
     return None
@@ -69,21 +68,21 @@ def matches_stored(whole: str, turn: CutTurn) -> bool:
     cut = display.find_cut(turn.text, f"turn {turn.uuid}")
     if cut is None:
         return turn.is_gone or whole == turn.text
-    kept = display.count_bytes(f"{cut.head}{cut.tail}")
+    stored_bytes = display.count_bytes(f"{cut.head}{cut.tail}")
     # A character that was cut through is on neither side.
-    missing = display.count_bytes(whole) - kept - cut.left_out
+    missing = display.count_bytes(whole) - stored_bytes - cut.left_out
     return whole.startswith(cut.head) and whole.endswith(cut.tail) and 0 <= missing <= 6
 
 
 def _find_turn(path: Path, turn: CutTurn, excludes: Excludes, is_thorough: bool) -> Generator[None, None, Turn | None]:
-    """The turn in its transcript: first only the lines that name it or its tool's call are read, then all."""
+    """Returns the turn in its transcript: first only the lines that name it or its tool's call are read, then all."""
     in_database = is_file(path.parent)
     if not in_database and not is_file(path):
         return None
     uuid = turn.uuid.partition("/")[0]
     message = uuid.rpartition(":")[2].partition("+")[0] if in_database else uuid
     names = [name.encode() for name in (message, turn.tool_id) if name]
-    for wanted in (names, []) if is_thorough else (names,):
+    for searched in (names, []) if is_thorough else (names,):
         with _open_transcript(path, in_database) as (file, beginning, pieces):
             started = adapters.find_start_directory(beginning)
             places = Places(started)
@@ -95,13 +94,13 @@ def _find_turn(path: Path, turn: CutTurn, excludes: Excludes, is_thorough: bool)
             for lines, _ in pieces:
                 reading = Reading(withheld=withheld, tool_limit=UNLIMITED_BYTES)
                 for _, line in lines:
-                    if line is not None and (not wanted or any(name in line for name in wanted)):
+                    if line is not None and (not searched or any(name in line for name in searched)):
                         with contextlib.suppress(BadInput):
                             read_line(line, reading)
                 for candidate in reading.turns:
                     if (candidate.uuid, candidate.kind, candidate.tool_id) == (turn.uuid, turn.kind, turn.tool_id):
-                        place = places.of(candidate.cwd)
-                        return None if project_identity.is_excluded(excludes, place, candidate.cwd) else candidate
+                        project = places.of(candidate.cwd)
+                        return None if project_identity.is_excluded(excludes, project, candidate.cwd) else candidate
                 yield
     return None
 

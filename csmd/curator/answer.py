@@ -51,13 +51,10 @@ REPEATED_SHARE = 0.5
 OPPOSITE = similarity.SIGNALS["opposite"]
 #: What a note does -> its gate and category.
 KINDS: dict[Does, tuple[Gate, Category]] = {
-    "rule": ("behavioral", "convention"),
-    "correction": ("correction", "constraint"),
-    "decision": ("epistemic", "decision"),
-    "fact": ("epistemic", "fact"),
-    "gotcha": ("epistemic", "gotcha"),
+    "rule": ("behavioral", "convention"), "correction": ("correction", "constraint"),
+    "decision": ("epistemic", "decision"), "fact": ("epistemic", "fact"), "gotcha": ("epistemic", "gotcha"),
     "promise": ("promissory", "plan"),
-}
+}  # fmt: skip
 
 _WORD = re.compile(r"[^\W_]+(?:[-'./_][^\W_]+)*|,")
 #: A word in small letters.
@@ -122,7 +119,7 @@ def believe(text: str, sheet: Sheet) -> Believed:
     if value is None:
         return Believed(dropped=Counter({"unreadable": 1}))
     notes: list[Note] = []
-    for item in _items(value.get("notes"), dropped):
+    for item in _filter_objects(value.get("notes"), dropped):
         try:
             notes.append(_parse_note(item, sheet))
         except _Disbelieved as error:
@@ -161,7 +158,7 @@ def find_object(text: str) -> dict[str, Any] | None:
     return None
 
 
-def _items(value: Any, dropped: Counter[Reason]) -> Iterator[dict[str, Any]]:
+def _filter_objects(value: Any, dropped: Counter[Reason]) -> Iterator[dict[str, Any]]:
     for item in value if isinstance(value, list) else ():
         if isinstance(item, dict):
             yield item
@@ -178,13 +175,10 @@ def _resolve_labels(labels: Any, meanings: dict[str, Any], dropped: Counter[Reas
 
 
 def _parse_done(value: dict[str, Any], sheet: Sheet, dropped: Counter[Reason]) -> Iterator[tuple[Standing, Candidate]]:
-    for item in _items(value.get("done"), dropped):
+    for item in _filter_objects(value.get("done"), dropped):
         old = _resolve_labels([item.get("id")], sheet.standing, dropped)
-        cites = [
-            candidate
-            for candidate in _resolve_labels(item.get("cites"), sheet.candidates, dropped)
-            if old and _is_on_matter(candidate.text, old[0])
-        ]
+        cites = _resolve_labels(item.get("cites"), sheet.candidates, dropped)
+        cites = [candidate for candidate in cites if old and _is_on_matter(candidate.text, old[0])]
         if old and cites:
             yield old[0], max(cites, key=lambda candidate: AUTHORITY_RANK[candidate.by])
         elif old:
@@ -252,7 +246,7 @@ def _parse_note(item: dict[str, Any], sheet: Sheet) -> Note:
 
 def _is_on_matter(text: str, old: Standing) -> bool:
     """Whether a text is about the subject of a standing note."""
-    words, old_words = _stems(text), _stems(old.text)
+    words, old_words = _find_stems(text), _find_stems(old.text)
     return len(words & old_words) >= max(1.0, MIN_SHARED_WORDS * min(len(words), len(old_words)))
 
 
@@ -271,33 +265,30 @@ def find_addition(
     source = "\n".join([*cited, *context, *names])
     language = language_of(note)
     spoken = language_of(" ".join(cited))
-    if not _is_short(note, language):
+    if len(note.split()) > MAX_WORDS or (language in UNSPACED and len(note) > MAX_UNSPACED_CHARS):
         return "length"
     if language != spoken and language and spoken:
         return "language"
-    if not _numbers(note) <= _numbers(source):
+    if not _find_numbers(note) <= _find_numbers(source):
         return "number"
     folded = display.squeeze(source).casefold()
-    if any(display.squeeze(inside).casefold() not in folded for inside in _quoted(note)):
+    quotations = (part for match in _QUOTED.finditer(note) for part in match.groups() if part)
+    if any(display.squeeze(quotation).casefold() not in folded for quotation in quotations):
         return "quotation"
     plain = _PLAIN | tokens.content_stems(source) | {tokens.stem(word) for word in _SMALL.findall(around)}
-    if not all(_has_name(folded, name) for name in _names(note, plain)):
+    if not all(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) for name in _find_names(note, plain)):
         return "name"
     if _negates_otherwise(note, cited, source):
         return "negation"
-    own = _stems(note)
-    sourced = frozenset[str]().union(*map(_stems, source.splitlines()))  # a text may be as long as a digest
-    if not own or similarity.share(own, sourced) < MIN_CITED_SHARE or own.isdisjoint(_stems(" ".join(cited))):
+    own = _find_stems(note)
+    sourced = frozenset[str]().union(*map(_find_stems, source.splitlines()))  # a text may be as long as a digest
+    if not own or similarity.share(own, sourced) < MIN_CITED_SHARE or own.isdisjoint(_find_stems(" ".join(cited))):
         return "unlike"
     hangs = sentence.ends_with_question(note) or sentence.parse(note).kind in ("assents", "printed")
     return "hangs" if hangs or sentence.refers_back(sentence.parse(note)) else ""
 
 
-def _is_short(note: str, language: str) -> bool:
-    return len(note.split()) <= MAX_WORDS and (language not in UNSPACED or len(note) <= MAX_UNSPACED_CHARS)
-
-
-def _numbers(text: str) -> frozenset[str]:
+def _find_numbers(text: str) -> frozenset[str]:
     """Returns the numbers of a text, in digits or in words, without "one"."""
     words = (
         str(_NUMBER_WORDS.index(word)) for word in tokens.words_of(text) if word in _NUMBER_WORDS and word != "one"
@@ -305,12 +296,8 @@ def _numbers(text: str) -> frozenset[str]:
     return frozenset(_NUMBER.findall(text)).union(words)
 
 
-def _quoted(text: str) -> list[str]:
-    return [part for match in _QUOTED.finditer(text) for part in match.groups() if part]
-
-
-def _names(note: str, plain: frozenset[str]) -> Iterator[str]:
-    """Returns the identifiers, paths, flags and names of a note.
+def _find_names(note: str, plain: frozenset[str]) -> Iterator[str]:
+    """Yields the identifiers, paths, flags and names of a note, case folded.
 
     A sentence's first word is a name unless its stem is in `plain`.
     """
@@ -327,29 +314,24 @@ def _names(note: str, plain: frozenset[str]) -> Iterator[str]:
         opens = raw.rstrip("\"'`)*”»」")[-1:] in {*".:;!?…。"} if word else opens
 
 
-def _has_name(folded: str, name: str) -> bool:
-    """Whether a text (case folded) has a name as a whole word."""
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) is not None
-
-
 def _negates_otherwise(note: str, cited: Sequence[str], source: str) -> bool:
     """Whether a note denies what no cited text denies, or affirms what its cited sentence denies."""
     denies = _denies(note)
     if denies and not _denies(source):
         return True
-    own = _stems(note)
+    own = _find_stems(note)
     parts = [part for text in cited for row in prose.read_prose_lines(text) for part in prose.split_sentences(row)]
-    nearest = max(parts, key=lambda part: similarity.share(_stems(part), own), default="")
+    nearest = max(parts, key=lambda part: similarity.share(_find_stems(part), own), default="")
     nearest = sentence.parse(nearest).body or nearest  # a refusal at the beginning does not negate the rest
     if not denies and _denies(nearest):
-        noted, denied = tokens.content_stems(note), list(_find_denied(nearest, DENIED_WORDS))
+        note_stems, denied = tokens.content_stems(note), list(_find_denied(nearest, DENIED_WORDS))
         # A denial in passing that the note does not repeat changes nothing.
-        if not denied or any(similarity.share(frozenset(what), noted) > REPEATED_SHARE for what in denied):
+        if not denied or any(similarity.share(frozenset(what), note_stems) > REPEATED_SHARE for what in denied):
             return True
     # Of two nested denials ("never ... without"), one alone says the opposite.
-    twice, noted = list(_find_denied(nearest, DENIED_WORDS, is_twice=True)), tokens.content_stems(note)
+    twice, note_stems = list(_find_denied(nearest, DENIED_WORDS, is_twice=True)), tokens.content_stems(note)
     is_once = twice and not any(_find_denied(note, DENIED_WORDS, is_twice=True))
-    if is_once and any(similarity.share(frozenset(what), noted) > REPEATED_SHARE for what in twice):
+    if is_once and any(similarity.share(frozenset(what), note_stems) > REPEATED_SHARE for what in twice):
         return True
     # A denial must not move to something else.
     by_source = frozenset[str]().union(*_find_denied(source, 2 * DENIED_WORDS))
@@ -359,18 +341,20 @@ def _negates_otherwise(note: str, cited: Sequence[str], source: str) -> bool:
     return comparison.replaces and comparison.confidence >= OPPOSITE
 
 
-def _find_denied(text: str, most: int, *, is_twice: bool = False) -> Iterator[list[str]]:
-    """Yields the stems of at most `most` words after each denial; nothing for a language without known denials.
+def _find_denied(text: str, limit: int, *, is_twice: bool = False) -> Iterator[list[str]]:
+    """Yields the stems of at most `limit` words after each denial; nothing for a language without known denials.
 
     With `is_twice`, only for denials that follow another denial.
     """
     words = _WORD.findall(text.casefold().replace("’", "'"))
-    for at, word in enumerate(words):
-        behind = " ".join(words[at + 1 : at + 1 + most]).split(",")[0] if _is_denial(word) else ""
-        before = " ".join(words[max(0, at - 2 * most) : at]).rpartition(",")[2].split() if is_twice else []
+    for index, word in enumerate(words):
+        if not _is_denial(word):
+            continue
+        before = " ".join(words[max(0, index - 2 * limit) : index]).rpartition(",")[2].split()
         if is_twice and not any(map(_is_denial, before)):
             continue
-        if stems := list(map(tokens.stem, tokens.content_words(behind))):
+        after = " ".join(words[index + 1 : index + 1 + limit]).split(",")[0]
+        if stems := list(map(tokens.stem, tokens.content_words(after))):
             yield stems
 
 
@@ -384,6 +368,6 @@ def _is_denial(word: str) -> bool:
     return word in _DENIALS or word.endswith("n't") or word == "dont"
 
 
-def _stems(text: str) -> frozenset[str]:
+def _find_stems(text: str) -> frozenset[str]:
     """Returns the stems by which a text is compared; pairs of letters in a script without spaces."""
     return frozenset(map(tokens.stem, search_terms.query_terms(text)))

@@ -121,9 +121,8 @@ def ask_ollama(order: Order, question: Question, key: str) -> Reply:
     options = {"num_predict": question.most_tokens, "num_ctx": -(-room // CONTEXT_STEP) * CONTEXT_STEP}
     body = {"model": order.model, "messages": _messages(question), "stream": False, "think": False, "options": options}
     answer = post(f"{order.place}/api/chat", body, key=key, timeout_s=order.timeout_s)
-    return _reply(
-        question, _at(answer, "message", "content"), _at(answer, "prompt_eval_count"), _at(answer, "eval_count")
-    )
+    counts = _at(answer, "prompt_eval_count"), _at(answer, "eval_count")
+    return _reply(question, _at(answer, "message", "content"), *counts)
 
 
 def ask_openai(order: Order, question: Question, key: str) -> Reply:
@@ -132,13 +131,13 @@ def ask_openai(order: Order, question: Question, key: str) -> Reply:
     If it refuses the older name of the limit, asks again with the newer one.
     """
     body = {"model": order.model, "messages": _messages(question), "stream": False}
-    url, most = f"{order.place}/chat/completions", question.most_tokens
+    url, limit = f"{order.place}/chat/completions", question.most_tokens
     try:
-        answer = post(url, {**body, "max_tokens": most}, key=key, timeout_s=order.timeout_s)
+        answer = post(url, {**body, "max_tokens": limit}, key=key, timeout_s=order.timeout_s)
     except ProviderFailed as error:
         if getattr(error.__cause__, "code", 0) != 400:
             raise
-        answer = post(url, {**body, "max_completion_tokens": most}, key=key, timeout_s=order.timeout_s)
+        answer = post(url, {**body, "max_completion_tokens": limit}, key=key, timeout_s=order.timeout_s)
     usage = _at(answer, "usage")
     tokens_in, tokens_out = _at(usage, "prompt_tokens"), _at(usage, "completion_tokens")
     choice = _at(answer, "choices", 0)
@@ -218,10 +217,10 @@ INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_token
 
 def _run(command: Sequence[str], text: str, folder: str, environment: Mapping[str, str], timeout_s: float) -> bytes:
     """Returns what a command prints; it and its children are killed at the time-out."""
-    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
     try:
         process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, stderr=nothing, start_new_session=True
+            command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, stderr=null, start_new_session=True
         )
     except OSError as error:
         what = f"{command[0]}: {error.strerror}"

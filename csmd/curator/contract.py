@@ -43,17 +43,14 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str:
-        """`assistant`, `ollama` or `openai`."""
-        ...
+        """The provider: assistant, ollama or openai."""
 
     @property
     def model(self) -> str:
         """The model that is asked."""
-        ...
 
     def ask(self, question: Question, *, timeout_s: float) -> Reply:
         """Returns the answer; ProviderFailed if there is none."""
-        ...
 
 
 class ProviderFailed(CsmdError):

@@ -102,17 +102,15 @@ def ask(
         is_over = False
         try:
             for sheet in sheets:
-                question_hash = tokens.keyed_hash(f"{sheet.question.system}\n{sheet.question.text}", store.hash_key)
-                text = store.read(
-                    partial(curations.find_kept_answer, session_seq=ended.seq, question_hash=question_hash)
-                )
+                hashed = tokens.keyed_hash(f"{sheet.question.system}\n{sheet.question.text}", store.hash_key)
+                text = store.read(partial(curations.find_kept_answer, session_seq=ended.seq, question_hash=hashed))
                 if text is None:
                     if not may_ask():
                         is_over = True
                         break
                     reply = yield from ask_one(sheet.question)
                     text = redact(wire.clean(reply.text[: answer.MAX_ANSWER_CHARS]), Counter())
-                    keep = partial(curations.keep_answer, session_seq=ended.seq, question_hash=question_hash, text=text)
+                    keep = partial(curations.keep_answer, session_seq=ended.seq, question_hash=hashed, text=text)
                     store.write(partial(keep, drops=drops, now=now))
                 replies.append(text)
         except NotAllowed:
@@ -155,17 +153,13 @@ def read_sheets(rows: Rows, ended: EndedSession, standing: dict[int, list[brief.
         places = sorted({ended.project_seq, projects.everywhere_of(rows, ended.project_seq)})
         standing[ended.project_seq] = brief.read_candidates(rows, places=places, session_id="")
     own = {candidate.memory_id for candidate in candidates}
+    is_own_project = curations.is_of_one_project(rows, ended)
+    shown = brief.choose([item for item in standing[ended.project_seq] if item.memory.id not in own])
     return ask_about(
-        root=ended.root,
-        project=projects.name_of(rows, ended.project_seq),
-        ended=ended.last_at[:10],
-        digest=versions[-1].text if versions and curations.is_of_one_project(rows, ended) else "",
-        candidates=candidates,
-        standing=[
-            Standing(memory_id=item.memory.id, text=brief.make_note(item).text, by=item.memory.authority)
-            for item in brief.choose([item for item in standing[ended.project_seq] if item.memory.id not in own])
-        ],
-    )
+        root=ended.root, project=projects.name_of(rows, ended.project_seq), ended=ended.last_at[:10],
+        digest=versions[-1].text if versions and is_own_project else "", candidates=candidates,
+        standing=[Standing(memory_id=item.memory.id, text=brief.make_note(item).text, by=item.memory.authority) for item in shown],
+    )  # fmt: skip
 
 
 def read_candidates(rows: Rows, ended: EndedSession) -> list[Candidate]:
@@ -180,10 +174,9 @@ def read_candidates(rows: Rows, ended: EndedSession) -> list[Candidate]:
     candidates: list[Candidate] = []
     for ordinal, seq, uuid in stated:
         memory = memory_of[seq]
-        speaks = memory.authority != "user" and any(
-            sentence.parse(part, "assistant").remembers for part in prose.split_sentences(memory.text)
-        )
-        if memory.tell or memory.pinned or memory.is_refuted or speaks or memory.authority == "external":
+        sentences = prose.split_sentences(memory.text) if memory.authority != "user" else []
+        is_request = any(sentence.parse(part, "assistant").remembers for part in sentences)
+        if memory.tell or memory.pinned or memory.is_refuted or is_request or memory.authority == "external":
             continue
         candidates.append(
             Candidate(
@@ -192,12 +185,12 @@ def read_candidates(rows: Rows, ended: EndedSession) -> list[Candidate]:
                 before=_needed_before(memory.text, before_of.get(uuid, "")),
             )
         )  # fmt: skip
-    kept = [candidate.text for candidate in candidates if candidate.by == "user"]
+    asked_texts = [candidate.text for candidate in candidates if candidate.by == "user"]
     for prompt in prompts:
         for words in _own_sentences(prompt.text):
-            if any(words in text or (text in words and len(text) >= SAME * len(words)) for text in kept):
+            if any(words in text or (text in words and len(text) >= SAME * len(words)) for text in asked_texts):
                 continue
-            kept.append(words)
+            asked_texts.append(words)
             candidates.append(
                 Candidate(
                     uuid=prompt.uuid, by="user", at=prompt.at, text=words, ordinal=prompt.ordinal,
@@ -211,9 +204,8 @@ def _own_sentences(prompt: str) -> Iterator[str]:
     """Yields the user's own sentences of a prompt that say how something is or is to be done."""
     for row in prose.read_prose_lines(prose.remove_code(quotations.blank_quotations(prompt))):
         for part in prose.split_sentences(display.squeeze(row)):
-            enough = len(set(tokens.content_words(part))) >= MIN_WORDS or (
-                language_of(part) in UNSPACED and len(part) >= MIN_UNSPACED
-            )
+            has_words = len(set(tokens.content_words(part))) >= MIN_WORDS
+            enough = has_words or (language_of(part) in UNSPACED and len(part) >= MIN_UNSPACED)
             if enough and sentence.states_something(part):
                 yield part
 
@@ -237,7 +229,7 @@ def believe(store: Store, dream: Dream, answered: Sequence[Answered], *, now: st
 
     Returns how many.
     """
-    done = 0
+    action_count = 0
     oldest, _ = _times(now)
     store.write(partial(curations.drop_old_answers, before=oldest))
     for reading in answered:
@@ -248,11 +240,11 @@ def believe(store: Store, dream: Dream, answered: Sequence[Answered], *, now: st
             dropped += believed.dropped
             for change in _changes(believed):
                 made = store.write(partial(act, change=change))
-                done, notes = done + made, notes + (made > 0 and isinstance(change, Note))
+                action_count, notes = action_count + made, notes + (made > 0 and isinstance(change, Note))
                 yield
             stands = believed.stands
         if stands is not None:  # that of the last question, which has the latest words
-            done += store.write(partial(act, change=stands))
+            action_count += store.write(partial(act, change=stands))
             yield
         counted = " ".join(f"{reason}={number}" for reason, number in sorted(dropped.items()))
         note = partial(
@@ -261,7 +253,7 @@ def believe(store: Store, dream: Dream, answered: Sequence[Answered], *, now: st
         )  # fmt: skip
         store.write(note)
         yield
-    return done
+    return action_count
 
 
 #: `journal.record_action`, bound to a dream and a project.
@@ -434,20 +426,13 @@ def _memory_of(
         return repeated, last
     decay: Decay = "session" if note.is_for_days else "durable"
     made = remember.draft_memory(
-        rows,
-        statement,
-        source,
-        home=home,
-        scope=scope,
-        origin=CURATED_ORIGIN,
-        decay=decay,
+        rows, statement, source, home=home, scope=scope, origin=CURATED_ORIGIN, decay=decay,
         for_good=not note.is_for_days,
-    )
+    )  # fmt: skip
     others = [candidate for candidate in note.cites if candidate.uuid != last.uuid]
-    more = {
-        candidate.uuid: replace(source, uuid=candidate.uuid, at=candidate.at, role="confirms") for candidate in others
-    }
-    return replace(made, provenance=(source, *more.values())), last
+    times = {candidate.uuid: candidate.at for candidate in others}
+    confirming = (replace(source, uuid=uuid, at=at, role="confirms") for uuid, at in times.items())
+    return replace(made, provenance=(source, *confirming)), last
 
 
 def _replace(rows: Rows, standing: Standing, new: Memory, record: Record) -> int:
@@ -465,9 +450,8 @@ def _replace(rows: Rows, standing: Standing, new: Memory, record: Record) -> int
 
     def overturn() -> None:
         if may:
-            supersession.mark_superseded(
-                rows, old, new, lowers=lowers, sure=MIN_SURE, reason=reason, by=belief_changes.DREAM, at=at
-            )
+            by, sure = belief_changes.DREAM, MIN_SURE
+            supersession.mark_superseded(rows, old, new, lowers=lowers, sure=sure, reason=reason, by=by, at=at)
         else:
             supersession.ask_which_holds(rows, old, new, reason=asks, sure=MIN_SURE, at=at)
 

@@ -15,7 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from csmd.curator import calls
@@ -31,12 +31,13 @@ TIMEOUT_S = 20.0
 PAUSE_S = 60.0
 
 
+@dataclass(slots=True)
 class EndpointEncoder:
     """Gets vectors from an endpoint; after a failure it waits."""
 
-    def __init__(self, order: Order, dim: int) -> None:
-        self._order, self._dim = order, dim
-        self._retry_at = 0.0
+    _order: Order
+    _dim: int
+    _retry_at: float = 0.0
 
     def encode(self, texts: list[str]) -> list[bytes]:
         """Returns the vectors of texts, which are redacted once more before they are sent.

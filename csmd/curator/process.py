@@ -53,11 +53,6 @@ class Vectors:
     is_estimated: bool
 
 
-def write_order(order: Order) -> bytes:
-    """Returns an order as the process reads it."""
-    return wire.dumps(asdict(order)).encode()
-
-
 def read_answer(data: bytes) -> Reply | Vectors:
     """Parses what the process printed; ProviderFailed if it says so, BadInput if it says nothing."""
     value = wire.loads(data)
@@ -133,11 +128,11 @@ class ProcessProvider:
             is_own=self.row.name == "assistant",
         )  # fmt: skip
         try:
-            done = subprocess.run(
-                command, env=environment, input=write_order(order), stdout=subprocess.PIPE,
+            completed = subprocess.run(
+                command, env=environment, input=wire.dumps(asdict(order)).encode(), stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL, timeout=limit_s, check=False,
             )  # fmt: skip
-            return read_answer(done.stdout)
+            return read_answer(completed.stdout)
         except subprocess.TimeoutExpired as error:
             raise ProviderFailed("slow", f"no answer within {order.timeout_s:g} s") from error
         except (OSError, BadInput) as error:

@@ -23,8 +23,8 @@ ANSWER_TOKENS = 1_000
 STANDING_TOKENS = 500
 #: Most characters of a digest.
 DIGEST_CHARS = 900
-#: Most characters of a candidate, of the words that it answers, and of its scene.
 CANDIDATE_CHARS = 500
+#: The words that a candidate answers.
 BEFORE_CHARS = 160
 SCENE_CHARS = 120
 #: The label of the line with the session's digest.
@@ -92,14 +92,8 @@ does: rule, correction, decision, fact, gotcha or promise (what was promised, or
 
 
 def ask_about(
-    *,
-    root: str,
-    project: str,
-    ended: str,
-    digest: str,
-    candidates: Sequence[Candidate],
-    standing: Sequence[Standing],
-) -> list[Sheet]:
+    *, root: str, project: str, ended: str, digest: str, candidates: Sequence[Candidate], standing: Sequence[Standing],
+) -> list[Sheet]:  # fmt: skip
     """Returns the questions about a session that ended on a day, at most MAX_QUESTIONS; [] if it has no candidate."""
     notes: dict[str, Standing] = {}
     digest = display.cut(digest, DIGEST_CHARS)
@@ -132,21 +126,21 @@ def _split(candidates: Sequence[Candidate], *, free: int) -> list[dict[str, Cand
 
     cost = {id(candidate): weigh_tokens(_candidate_line("c99", candidate)) + 1 for candidate in candidates}
     needs_several = sum(cost.values()) > (1 + MAX_LEFT_OUT) * free
-    room, kept = (MAX_QUESTIONS if needs_several else 1) * free, set[int]()
+    room, chosen_ids = (MAX_QUESTIONS if needs_several else 1) * free, set[int]()
     for candidate in sorted(candidates, key=sort_key):
         room -= cost[id(candidate)]
         if room < 0:
             break
-        kept.add(id(candidate))
+        chosen_ids.add(id(candidate))
     groups: list[dict[str, Candidate]] = []
-    left = 0
-    for number, candidate in enumerate((candidate for candidate in candidates if id(candidate) in kept), 1):
-        if left < cost[id(candidate)]:
+    room_left = 0
+    for number, candidate in enumerate((candidate for candidate in candidates if id(candidate) in chosen_ids), 1):
+        if room_left < cost[id(candidate)]:
             if len(groups) == MAX_QUESTIONS:
                 continue
             groups.append({})
-            left = free
-        left -= cost[id(candidate)]
+            room_left = free
+        room_left -= cost[id(candidate)]
         groups[-1][f"c{number}"] = candidate
     return groups
 

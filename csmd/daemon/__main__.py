@@ -12,7 +12,7 @@ from csmd.daemon.run import run
 
 
 def main() -> int:
-    """The exit code."""
+    """Returns the exit code."""
     logs.keep_words_off_stderr()
     faulthandler.enable()  # after a watchdog's SIGABRT, or a library's fault, the trace of every thread
     complaint = default_paths().complaint if started_by() != "detached" else None

@@ -24,7 +24,7 @@ from csmd.text import display
 
 
 def detached_arguments() -> dict[str, Any]:
-    """The arguments that start a child detached from the terminal and without our files."""
+    """Returns the arguments that start a child detached from the terminal and without our files."""
     null = subprocess.DEVNULL
     return {"env": child_environment(), "stdin": null, "stdout": null, "stderr": null, "start_new_session": True}
 
@@ -33,7 +33,7 @@ MAX_SETTINGS_BYTES = 1_000_000
 
 
 def read_install_record(config: Config) -> dict[str, Any]:
-    """The record of `csmd install`; {} if it is damaged, which the command line reports."""
+    """Returns the record of `csmd install`; {} if it is damaged, which the command line reports."""
     try:
         return files.read_json(config.paths.install_record) or {}
     except (CsmdError, OSError):
@@ -41,22 +41,22 @@ def read_install_record(config: Config) -> dict[str, Any]:
 
 
 def read_settings(path: str) -> str | None:
-    """The text of a settings file; None if it does not exist or is too large."""
+    """Returns the text of a settings file; None if it does not exist or is too large."""
     return files.read_small(path, MAX_SETTINGS_BYTES)
 
 
 def describe_hosts(config: Config, counted: Iterable[tuple[str, int, int, str, str]]) -> list[dict[str, Any]]:
-    """The assistants whose directories are read, in `csmd status`; reads the disk."""
+    """Returns the assistants whose directories are read, in `csmd status`; reads the disk."""
     by_host = {row[0]: row[1:] for row in counted}
-    shown = []
+    hosts = []
     for adapter, folder in adapters.list_directories(config):
         sessions, turns, last, event = by_host.get(adapter.host, (0, 0, "", ""))
         state = adapter.hooks_state(folder, config.paths.home, read_settings)
-        shown.append({
+        hosts.append({
             "host": adapter.host, "title": adapter.title, "directory": str(folder), "sessions": sessions,
             "turns": turns, "last_turn": last, "last_event": event, "hooks": state,
         })  # fmt: skip
-    return shown
+    return hosts
 
 
 #: A version or directory is in use if it was used within this many days.
@@ -90,9 +90,8 @@ class Clients:
         store, path = self._context.store, storable_path(str(folder))
 
         def write(rows: Rows) -> None:
-            client_versions.record_other_directory(
-                rows, tombstones.cursor_name(rows, path, key=store.hash_key), at=now_iso()
-            )
+            name = tombstones.cursor_name(rows, path, key=store.hash_key)
+            client_versions.record_other_directory(rows, name, at=now_iso())
 
         store.write(write)
         return True
@@ -124,7 +123,7 @@ class Clients:
 
 
 def find_config_dir(transcript: str) -> tuple[Path | None, str]:
-    """(configuration directory of a transcript, its path in `projects`); (None, "") if it is not a transcript."""
+    """Returns the configuration directory of a transcript and its path in `projects`; (None, "") for another file."""
     path = Path(os.path.normpath(transcript))
     if not path.is_absolute() or path.suffix != ".jsonl":
         return None, ""
@@ -144,18 +143,21 @@ def _is_config_dir(folder: Path) -> bool:
 
 
 def list_versions_in_use(rows: Rows) -> dict[str, str]:
-    """The versions in use, and when each wrote its last line."""
+    """Returns the versions in use, and when each wrote its last line."""
     return client_versions.list_versions_since(rows, to_iso(datetime.now(UTC) - timedelta(days=IN_USE_DAYS)))
 
 
 def find_outdated_versions(config: Config, versions: Iterable[str]) -> list[str]:
-    """The versions in use that do not know every registered event."""
+    """Returns the versions in use that do not know every registered event."""
     needed = display.parse_version(str(read_install_record(config).get("needs") or ""))
     return [version for version in versions if needed and (display.parse_version(version) or needed) < needed]
 
 
 def find_unread_directories(paths: Iterable[str], config: Config, at: list[str]) -> list[str]:
-    """The assistant's directories that hooks named and csmd does not read; `at` holds the one that is being read."""
+    """Returns the assistant's directories that hooks named and csmd does not read.
+
+    `at` holds the directory that is being read.
+    """
     directories = {os.path.realpath(folder) for folder in config.assistant_dirs}
     unread = []
     for path in paths:
@@ -166,29 +168,25 @@ def find_unread_directories(paths: Iterable[str], config: Config, at: list[str])
 
 
 def warn_of_unread(folder: str) -> str:
-    """The warning about a directory of the assistant's that csmd does not read, with the command that adds it."""
+    """Returns the warning about a directory that csmd does not read, with the command that adds it."""
     return f"sessions write to {folder}, which csmd does not read: csmd install --config-dir {shlex.quote(folder)}"
 
 
 def describe_clients(rows: Rows, config: Config, *, unread: list[str]) -> dict[str, Any]:
-    """The versions of the assistant in use, the newer events, and the read and unread directories."""
+    """Returns the versions of the assistant in use, the newer events, and the read and unread directories."""
     record = read_install_record(config)
     return {
         "versions": [{"version": version, "last_at": at} for version, at in list_versions_in_use(rows).items()],
-        "newer_events": list(record.get("events") or []),
-        "kept_out_by": str(record.get("kept_out_by") or ""),
+        "newer_events": list(record.get("events") or []), "kept_out_by": str(record.get("kept_out_by") or ""),
         "directories": [str(folder) for folder in config.assistant_dirs],
-        "of_hosts": [str(folder) for _, folder in config.host_dirs],
-        "elsewhere": unread,
-    }
+        "of_hosts": [str(folder) for _, folder in config.host_dirs], "elsewhere": unread,
+    }  # fmt: skip
 
 
 def list_client_warnings(clients: Mapping[str, Any], config: Config) -> list[str]:
-    """The warnings in `csmd status` about the result of `describe_clients`."""
+    """Returns the warnings in `csmd status` about the result of `describe_clients`."""
     warnings = [warn_of_unread(path) for path in clients["elsewhere"]]
     if outdated := find_outdated_versions(config, [row["version"] for row in clients["versions"]]):
-        warnings.append(
-            f"hooks: {', '.join(clients['newer_events'])} are registered, which Claude Code {outdated[0]} "
-            "does not know: csmd hooks settle"
-        )
+        events, version = ", ".join(clients["newer_events"]), f"Claude Code {outdated[0]}"
+        warnings.append(f"hooks: {events} are registered, which {version} does not know: csmd hooks settle")
     return warnings

@@ -1,4 +1,4 @@
-"""The state that the daemon's parts share: store, settings, tasks, hints, backlog, trouble."""
+"""Owns the state that the daemon's parts share: store, settings, tasks, hints, backlog, problems."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ T = TypeVar("T")
 
 
 def to_iso(moment: datetime) -> str:
-    """A moment as csmd writes times."""
+    """Returns a moment as csmd writes times."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def now_iso() -> str:
-    """The time now as csmd writes it."""
+    """Returns the time now as csmd writes it."""
     return to_iso(datetime.now(UTC))
 
 
 def iso_before(seconds: float) -> str:
-    """The time this many seconds ago, as csmd writes it."""
+    """Returns the time this many seconds ago, as csmd writes it."""
     return to_iso(datetime.now(UTC) - timedelta(seconds=seconds))
 
 
 def to_local_time(at: str) -> datetime:
-    """A time of csmd's in the zone of this machine, as its clocks showed it then."""
+    """Returns a time of csmd's in the zone of this machine, as its clocks showed it then."""
     return datetime.fromisoformat(at).astimezone()
 
 
@@ -112,8 +112,8 @@ def carry_out(context: Context, task: Task, work: Work) -> Generator[None]:
     except Exception as error:
         # A catch-all: a bug is reported to the client that waits for the task.
         log.exception("job %s failed", task.kind)
-        place = context.config.paths.log_file
-        task.error, task.hint, task.state = f"a bug: {type(error).__name__}", f"see {place}", "failed"
+        log_file = context.config.paths.log_file
+        task.error, task.hint, task.state = f"a bug: {type(error).__name__}", f"see {log_file}", "failed"
     log_outcome(task)
 
 
@@ -127,7 +127,7 @@ def _step_through(context: Context, task: Task, work: Work) -> Generator[None, N
             return result
         task.progress.update(news or {})
         if context.is_stopping:
-            raise StoreError("the daemon is stopping", hint="`csmd start`: it goes on with this then")
+            raise StoreError("the daemon is stopping", hint="`csmd start` continues this")
         yield
 
 
@@ -197,9 +197,8 @@ KEEP_LOOKUPS_S = 90 * 86_400
 MAX_UNWRITTEN = 2_000
 #: The tools that look something up: (kind, the parameter with the words, the list in the answer).
 LOOKUP_TOOLS: Mapping[str, tuple[str, str, str]] = {
-    "csm_memory_search": ("search", "query", "hits"),
-    "csm_memory_recall": ("recall", "prompt", "items"),
-}
+    "csm_memory_search": ("search", "query", "hits"), "csm_memory_recall": ("recall", "prompt", "items"),
+}  # fmt: skip
 
 
 class LookupLog:
@@ -305,12 +304,12 @@ class Backlog:
         self._sessions.update(self._count_of)
 
     def next_transcript(self) -> ListedTranscript | None:
-        """The transcript to be read next; None if there is none."""
+        """Returns the transcript to be read next; None if there is none."""
         return next((file for _, file in self._transcripts.values()), None)
 
-    def record_reading(self, *, read: int, took_s: float) -> None:
+    def record_reading(self, *, size: int, took_s: float) -> None:
         """Records how many bytes were read in how long; the estimate for the rest follows from it."""
-        self._bytes_read += read
+        self._bytes_read += size
         self._took_s += took_s
 
     def drop(self, path: str) -> None:
@@ -329,12 +328,8 @@ class Backlog:
         if not sessions_left or len(self._sessions) < MIN_SHOWN_SESSIONS:
             return None
         eta = round(size * self._took_s / self._bytes_read) if self._bytes_read else None
-        return {
-            "sessions_left": sessions_left,
-            "bytes_left": size,
-            "sessions_done": len(self._sessions) - sessions_left,
-            "eta_s": eta,
-        }
+        sessions_done = len(self._sessions) - sessions_left
+        return {"sessions_left": sessions_left, "bytes_left": size, "sessions_done": sessions_done, "eta_s": eta}
 
 
 #: Reading the pauses and putting them in place is one step: an older state must not replace a newer one.
@@ -344,20 +339,19 @@ MAX_UNKNOWN_TRANSCRIPTS = 32
 
 
 def list_transcript_roots(config: Config) -> list[Path]:
-    """The directories and databases with transcripts, those that exist."""
-    return [
-        path for path in (*adapters.list_roots(config), config.paths.sessions) if is_directory(path) or is_file(path)
-    ]
+    """Returns the directories and databases with transcripts, those that exist."""
+    paths = [*adapters.list_roots(config), config.paths.sessions]
+    return [path for path in paths if is_directory(path) or is_file(path)]
 
 
 def build_excludes(config: Config, pauses: PauseFile) -> Excludes:
-    """The user's exclusions."""
+    """Returns the user's exclusions."""
     projects, paths = config.settings.privacy_exclude, config.settings.files_left_out
     return Excludes(projects=projects, files=paths, is_marked=files.has_off_mark, pauses=pauses)
 
 
 def reload_pauses(pauses: PauseFile) -> bool:
-    """Reads the pauses again and logs a change; whether there was one."""
+    """Reads the pauses again and logs a change; returns whether there was one."""
     with _PAUSES_LOCK:
         changed = pauses.reload()
     if changed and (pause := pauses().find_current(now_iso())):
@@ -454,8 +448,8 @@ class Context:
     def register_task(self, task: Task) -> None:
         """Registers a task by its id; forgets the oldest tasks that have ended."""
         with self._lock:
-            for done in [task.id for task in self.tasks.values() if task.state in ("done", "failed")][:-20]:
-                del self.tasks[done]
+            for task_id in [task.id for task in self.tasks.values() if task.state in ("done", "failed")][:-20]:
+                del self.tasks[task_id]
             self.tasks[task.id] = task
 
     def stop(self) -> None:
@@ -517,16 +511,16 @@ class Context:
     # --- transcripts and models
 
     def list_roots(self) -> list[Path]:
-        """The directories with transcripts, those that exist."""
+        """Returns the directories with transcripts, those that exist."""
         return list_transcript_roots(self.config)
 
     def model_name(self) -> str | None:
-        """The identity of the embedding model in use; None if there is none."""
+        """Returns the identity of the embedding model in use; None if there is none."""
         directory = installed_models.installed_model(self.config.paths.models, self.config.settings.embed_model)
         return None if directory is None else installed_models.model_identity(directory)
 
     def query_vector(self, *, deadline_s: float, start: bool) -> hybrid_search.Embed | None:
-        """The function that embeds a query; None if no model is installed."""
+        """Returns the function that embeds a query; None if no model is installed."""
         name = self.model_name()
         if name is None:
             return None
@@ -550,9 +544,8 @@ class Context:
             is_known = isinstance(error, CsmdError | OSError)
             problem = getattr(error, "what", "") or getattr(error, "strerror", "") or type(error).__name__
             if self.trouble.get(key) != problem:  # the same trouble at every tick is one line in the log
-                log.warning(
-                    "%s: %s; see `csmd status`", what, logs.describe_kind(error), exc_info=None if is_known else error
-                )
+                kind = logs.describe_kind(error)
+                log.warning("%s: %s; see `csmd status`", what, kind, exc_info=None if is_known else error)
             self.trouble[key] = problem
             if is_stage:
                 self.stage_failures.add(key)

@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from csmd import machine, wire
 from csmd.config import boot_id
@@ -23,14 +22,19 @@ from csmd.store import files
 
 #: A holder on another host loses the lock after this time without a renewal.
 RENEWAL_TIMEOUT = timedelta(hours=1)
+MAX_LOCK_BYTES = 4096
+#: Seconds after which a takeover mark is abandoned.
+MARK_TIMEOUT_S = 60.0
+#: Attempts to take the lock; after losing one, a process checks again who holds it.
+MAX_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """A process on a host: `boot` identifies the boot of its machine ("" if unknown), `start` is when the process
-    began.
+    """A process that has the lock.
 
-    `beat` is the time of its last renewal, `token` is random for each acquisition.
+    `boot` identifies the boot of its machine ("" if unknown), `start` is when the process began, `beat` the time of its
+    last renewal, `token` random for each acquisition.
     """
 
     host: str
@@ -40,9 +44,9 @@ class Holder:
     beat: str
     token: str
 
-    @property
-    def label(self) -> str:
-        return f"{self.host} (process {self.pid})"
+    def describe_dreaming(self) -> str:
+        """Returns in words that this process dreams."""
+        return f"{self.host} (process {self.pid}) is already dreaming"
 
 
 #: Returns when a process began, None if it does not exist.
@@ -50,24 +54,22 @@ StartTime = Callable[[int], float | None]
 
 
 def encode_holder(holder: Holder) -> bytes:
-    """The content of the lock file, of the same length at each renewal."""
+    """Returns the content of the lock file, of the same length at each renewal."""
     return wire.dumps(asdict(holder)).encode("utf-8", "replace") + b"\n"
 
 
 def decode_holder(content: bytes) -> Holder | None:
-    """The holder that a lock file names; None if it names none."""
-    types: dict[str, Callable[[Any], Any]] = {
-        "host": str, "boot": str, "pid": int, "start": float, "beat": str, "token": str,
-    }  # fmt: skip
+    """Returns the holder that a lock file names; None if it names none."""
     try:
         value = wire.loads(content)
-        return Holder(**{name: as_type(value[name]) for name, as_type in types.items()})
+        host, boot, beat, token = (str(value[name]) for name in ("host", "boot", "beat", "token"))
+        return Holder(host=host, boot=boot, pid=int(value["pid"]), start=float(value["start"]), beat=beat, token=token)
     except (BadInput, KeyError, TypeError, ValueError, OverflowError):
         return None
 
 
 def explain_stale(holder: Holder, *, host: str, boot: str, started: StartTime, now: datetime) -> str:
-    """Why a holder's lock is stale, judged on `host` at `now`; "" while it is valid."""
+    """Returns why a holder's lock is stale, judged on `host` at `now`; "" while it is valid."""
     if holder.host == host:
         if holder.boot != boot:
             return "it was taken before the machine was restarted"
@@ -86,11 +88,7 @@ def is_recent(beat: str, now: datetime) -> bool:
         return False
 
 
-MAX_LOCK_BYTES = 4096
-#: Seconds after which a takeover mark is abandoned.
-MARK_TIMEOUT_S = 60.0
-#: Attempts to take the lock; after losing one, a process checks again who holds it.
-MAX_TRIES = 3
+#: The holder of a lock file that cannot be read.
 UNKNOWN_HOLDER = Holder(host="somebody", boot="", pid=0, start=0.0, beat="", token="")
 
 
@@ -111,7 +109,7 @@ class DreamLock:
         self._token = ""
 
     def holder(self, now: datetime) -> Holder | None:
-        """The holder of the lock at `now`; None if it is free or stale, or its directory is missing."""
+        """Returns the holder of the lock at `now`; None if it is free or stale, or its directory is missing."""
         return self._judge(now)[0]
 
     def _judge(self, now: datetime) -> tuple[Holder | None, bytes | None]:
@@ -144,10 +142,8 @@ class DreamLock:
             return self.holder(now) or UNKNOWN_HOLDER
         except OSError as error:
             self.release()
-            raise ConfigError(
-                f"{error.filename or self.path}: {error.strerror or error}",
-                hint=f"make {folder} writable and see that its disk has room",
-            ) from error
+            hint = f"make {folder} writable and see that its disk has room"
+            raise ConfigError(f"{error.filename or self.path}: {error.strerror or error}", hint=hint) from error
 
     def beat(self, now: datetime) -> bool:
         """Renews the lock; False if it was lost, and then the dream has to end."""
@@ -220,7 +216,10 @@ class DreamLock:
             mark.rmdir()
 
     def _read(self) -> tuple[bytes | None, datetime]:
-        """The file's content, None if there is none, and when it was written; ConfigError if it is another user's."""
+        """Returns the lock file's content (None without a file) and the time of its last write.
+
+        Raises ConfigError if the file belongs to another user.
+        """
         not_ours = ConfigError(f"{self.path} is not a file of yours", hint=f"move {self.path} away")
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

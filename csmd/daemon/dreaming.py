@@ -18,7 +18,7 @@ from csmd.curator.contract import Question, Reply
 from csmd.curator.curate import Answered
 from csmd.daemon import provider_tasks
 from csmd.daemon.context import Context, Task, Work, carry_out, now_iso, to_iso, to_local_time
-from csmd.daemon.dream_lock import DreamLock, Holder
+from csmd.daemon.dream_lock import DreamLock
 from csmd.daemon.page_reader import PageReader
 from csmd.daemon.task_steps import run_in_thread
 from csmd.dream import day_files, dream_undo, gates, page_files, steps
@@ -107,24 +107,20 @@ class Dreaming:
         return task
 
     def verdict(self, rows: Rows) -> Verdict:
-        """The present verdict of the gates."""
+        """Returns the present verdict of the gates."""
         return self._ask_gates(self._read_facts(rows), time.monotonic())
 
     def state(self, rows: Rows) -> dict[str, Any]:
-        """The dream part of `csmd status`: the gates, the running dream, the last one done, the latest that ended."""
-        verdict, task, done = self.verdict(rows), self._task, dreams.find_latest(rows)
+        """Returns the dream part of `csmd status`: the gates, the running, the last successful and the last ended dream."""
+        verdict, task, last = self.verdict(rows), self._task, dreams.find_latest(rows)
         latest = next((dream for dream in dreams.list_dreams(rows, limit=2) if dream.state != "running"), None)
+        answers = verdict.answers
         return {
-            "due": verdict.ok,
-            "overdue": verdict.overdue,
-            "verdict": verdict.words,
-            "gates": [
-                {"gate": answer.gate, "open": answer.is_open, "reason": answer.reason} for answer in verdict.answers
-            ],
+            "due": verdict.ok, "overdue": verdict.overdue, "verdict": verdict.words,
+            "gates": [{"gate": answer.gate, "open": answer.is_open, "reason": answer.reason} for answer in answers],
             "running": {"id": task.result.get("id", ""), **task.progress} if task else None,
-            "last": dream_json(rows, done) if done else None,
-            "latest": dream_json(rows, latest) if latest else None,
-        }
+            "last": dream_json(rows, last) if last else None, "latest": dream_json(rows, latest) if latest else None,
+        }  # fmt: skip
 
     # --- on the background thread
 
@@ -170,39 +166,36 @@ class Dreaming:
         store, home = self._context.store, self._context.config.paths.home
         with self._hold_lock():
             yield {"step": "undoing"}
-            ident = str(task.order["dream"])
-            undone = yield from dream_undo.undo_dreams(store, ident, home=home, now=now_iso(), key=store.hash_key)
+            dream_id = str(task.order["dream"])
+            undone = yield from dream_undo.undo_dreams(store, dream_id, home=home, now=now_iso(), key=store.hash_key)
             # A page that was edited since keeps the edit; its other lines are updated from the memories.
-            if edited := [kept.item for kept in undone.skipped if kept.why == dream_undo.EDITED_SINCE]:
-                memory = self._context.config.paths.memory
-                below = f"{memory.name}/"
-                only = {path.removeprefix(below) for path in edited if path.startswith(below)}
+            if edited := [item.item for item in undone.skipped if item.why == dream_undo.EDITED_SINCE]:
+                folder = f"{self._context.config.paths.memory.name}/"
+                only = {path.removeprefix(folder) for path in edited if path.startswith(folder)}
                 yield from self.pages.read_at_once()
                 yield from self._write_pages(0, only=only)
         return {
             "dreams": store.read(lambda rows: [dream_json(rows, dream) for dream in undone.dreams]),
-            "items": list(undone.items),
-            "files": list(undone.files),
-            "kept": [asdict(kept) for kept in undone.skipped],
-        }
+            "items": list(undone.items), "files": list(undone.files), "kept": list(map(asdict, undone.skipped)),
+        }  # fmt: skip
 
     @contextlib.contextmanager
     def _hold_lock(self) -> Iterator[None]:
         """Holds the lock; CsmdError if another process dreams."""
         if other := self.lock.acquire(datetime.now(UTC)):
-            raise CsmdError(_describe_holder(other), hint=LOCK_HINT)
+            raise CsmdError(other.describe_dreaming(), hint=LOCK_HINT)
         try:
             yield
         finally:
             self.lock.release()
 
     def _dream(self, task: Task) -> Work:
-        """The dream itself, a batch at a time; CsmdError if another process dreams, or has taken the lock."""
-        began, store, why = time.monotonic(), self._context.store, str(task.order["why"])
+        """Runs a dream, a batch at a time; CsmdError if another process dreams, or has taken the lock."""
+        began, store, reason = time.monotonic(), self._context.store, str(task.order["why"])
         if other := self._explain_holder(datetime.now(UTC)):
             raise CsmdError(other, hint=LOCK_HINT)
         self._answers = yield from self._ask(task)
-        dream = store.write(lambda rows: self._begin(rows, why))
+        dream = store.write(lambda rows: self._begin(rows, reason))
         task.result["id"] = dream.id
         with self._record_end(dream), self._hold_lock():
             for number, (name, work) in enumerate(STEPS.items()):
@@ -211,9 +204,9 @@ class Dreaming:
                     if not self.lock.is_mine():
                         raise CsmdError("the dream lock was taken over", hint=LOCK_HINT)
                     yield None
-        done = store.read(lambda rows: journal.count_actions(rows, dream.seq))
+        counts = store.read(lambda rows: journal.count_actions(rows, dream.seq))
         took_s = round(time.monotonic() - began, 3)
-        return {"state": "done", "done": done, "changes": sum(done.values()), "took_s": took_s}
+        return {"state": "done", "done": counts, "changes": sum(counts.values()), "took_s": took_s}
 
     def _ask(self, task: Task) -> Generator[None, None, list[Answered]]:
         """Asks the user's language model about sessions that ended, before the lock is taken, because it takes long."""
@@ -244,7 +237,7 @@ class Dreaming:
     def _record_end(self, dream: Dream) -> Iterator[None]:
         """Records how a dream ended: done, cancelled because the daemon stops, or failed with a reason."""
         state: dreams.State = "failed"
-        why = ""
+        reason = ""
         try:
             yield
             state = "done"
@@ -252,10 +245,11 @@ class Dreaming:
             state = "cancelled"
             raise
         except Exception as error:
-            why = redact(error.what, Counter()) if isinstance(error, CsmdError) else _name_error(error)
+            reason = redact(error.what, Counter()) if isinstance(error, CsmdError) else _name_error(error)
             raise
         finally:
-            self._context.store.write(lambda rows: dreams.end(rows, dream.seq, state=state, error=why, now=now_iso()))
+            seq, now = dream.seq, now_iso()
+            self._context.store.write(lambda rows: dreams.end(rows, seq, state=state, error=reason, now=now))
 
     # --- its steps: generators that stop after each batch
 
@@ -272,15 +266,14 @@ class Dreaming:
         store, now = self._context.store, self.now()
         facts = yield from count_facts(store.read)
         promoting = self._context.config.settings.stages_promote
-        yield from steps.carry_out_everywhere(
-            store, dream, now=now, key=store.hash_key, facts=facts, promoting=promoting
-        )
+        key = store.hash_key
+        yield from steps.carry_out_everywhere(store, dream, now=now, key=key, facts=facts, promoting=promoting)
 
     def curate(self, dream: Dream) -> Generator[None]:
         """Carries out the accepted answers of the language model, and consolidates their results."""
-        done = yield from curate.believe(self._context.store, dream, self._answers, now=self.now())
+        has_changed = yield from curate.believe(self._context.store, dream, self._answers, now=self.now())
         self._answers = []
-        if done:
+        if has_changed:
             yield from self.consolidate(dream)
 
     def rewrite_pages(self) -> Iterator[None]:
@@ -341,10 +334,9 @@ class Dreaming:
     def _is_overdue(self) -> bool:
         """Whether new sessions have waited so long that a dream may run while sessions are active."""
         settings = self._context.config.settings
-        return (
-            self._facts is not None
-            and gates.find_overdue(settings, replace(self._facts[1], now=self._now())) is not None
-        )
+        if self._facts is None:
+            return False
+        return gates.find_overdue(settings, replace(self._facts[1], now=self._now())) is not None
 
     def _now(self) -> datetime:
         return datetime.fromisoformat(self.now())
@@ -353,22 +345,20 @@ class Dreaming:
         return gates.find_session_start(self._now(), last_at, self._context.config.settings.dream_every_h)
 
     def _read_facts(self, rows: Rows) -> GateFacts:
-        done, undone = dreams.find_latest(rows), dreams.find_latest(rows, state="undone")
+        last, undone = dreams.find_latest(rows), dreams.find_latest(rows, state="undone")
         latest = next(iter(dreams.list_dreams(rows, limit=1)), None)
-        last_at, tier_max = done.begun_at if done else "", self._context.config.settings.dream_tier_max
+        last_at, tier_max = last.begun_at if last else "", self._context.config.settings.dream_tier_max
         crowded = dreams.list_crowded_tiers(rows, limit=tier_max) if tier_max else []
         return GateFacts(
-            now=self._now(),
-            last_at=last_at,
+            now=self._now(), last_at=last_at,
             failed_at=latest.ended_at if latest and latest.state == "failed" else "",
             waiting_at=dreams.find_waiting_since(rows, after=last_at, now=self.now()),
-            # Unless a later one is done.
+            # Unless a later dream succeeded.
             undone_at=undone.undone_at if undone and last_at <= undone.undone_at else "",
-            first_at=dreams.find_first_session_time(rows),
+            first_at=dreams.find_first_session_time(rows), last_turn=dreams.find_last_turn_time(rows),
             sessions=dreams.count_sessions_since(rows, self._count_from(last_at)),
-            last_turn=dreams.find_last_turn_time(rows),
             crowded=tuple(f"{number:,} {tier} memories in {name}" for name, tier, number in crowded),
-        )
+        )  # fmt: skip
 
     def _ask_gates(self, facts_read: GateFacts, at: float) -> Verdict:
         now, store = self._now(), self._context.store
@@ -381,38 +371,31 @@ class Dreaming:
         return gates.ask_gates(self._context.config.settings, facts)
 
     def _explain_holder(self, now: datetime) -> str:
-        """Why the lock is not available: another process has it, or its file is another user's; "" if it is."""
+        """Returns why the lock is not available: another process has it, or its file is another user's; "" if it is."""
         try:
             holder = self.lock.holder(now)
         except CsmdError as error:
             return error.what
-        return "" if holder is None or self.lock.is_mine() else _describe_holder(holder)
+        return "" if holder is None or self.lock.is_mine() else holder.describe_dreaming()
 
 
 Step = Callable[[Dreaming, Dream], Iterator[None]]
 #: The steps of a dream in order, by the names that people see. People's edits are read before anything is planned, and
 #: changes are written to the pages before the last steps.
 STEPS: Mapping[str, Step] = {
-    "reading what people edited": Dreaming.read_edits,
-    "consolidating": Dreaming.consolidate,
-    "noting what was answered": Dreaming.curate,
-    "writing pages": Dreaming.write_pages,
-    "archiving days": Dreaming.archive_days,
-    "forgetting old dreams": Dreaming.forget_old_dreams,
-}
+    "reading what people edited": Dreaming.read_edits, "consolidating": Dreaming.consolidate,
+    "noting what was answered": Dreaming.curate, "writing pages": Dreaming.write_pages,
+    "archiving days": Dreaming.archive_days, "forgetting old dreams": Dreaming.forget_old_dreams,
+}  # fmt: skip
 
 
 def _name_error(error: Exception) -> str:
-    """An error in words that help a person: `OSError: No space left on device (PATH)`."""
+    """Returns an error in words that help a person: `OSError: No space left on device (PATH)`."""
     name = type(error).__name__
     if not isinstance(error, OSError) or not error.strerror:
         return name
     path = f" ({redact(str(error.filename), Counter())})" if error.filename else ""
     return f"{name}: {error.strerror}{path}"
-
-
-def _describe_holder(holder: Holder) -> str:
-    return f"{holder.label} is already dreaming"
 
 
 def resume_dreams(context: Context) -> None:

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +59,8 @@ def preview_import(context: Context, task: Task) -> Batches[dict[str, Any]]:
 
 def _preview_foreign(context: Context, task: Task, source: Source, foreign: ForeignFile) -> Batches[dict[str, Any]]:
     counts = importing.ForeignCounts()
-    project, origin_project = (
-        _find_named_project(context, task, create=False),
-        _find_origin_project(context, task, create=False),
-    )
+    project = _find_named_project(context, task, create=False)
+    origin_project = _find_origin_project(context, task, create=False)
     for done in importing.examine(context.store, source, foreign, project=project, here=origin_project, counts=counts):
         yield {"step": f"reading {source.label}", "done": done}
     return {
@@ -90,14 +89,10 @@ def import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | No
         if (source := recognise(foreign)) is None:
             return None
         counts = importing.ForeignCounts()
-        project, origin_project = (
-            _find_named_project(context, task, create=True),
-            _find_origin_project(context, task, create=True),
-        )
-        batches = importing.import_all(
-            context.store, source, foreign, project=project, here=origin_project, now=now_iso(), counts=counts
-        )
-        for done in batches:
+        project = _find_named_project(context, task, create=True)
+        origin_project = _find_origin_project(context, task, create=True)
+        import_all = partial(importing.import_all, context.store, source, foreign, now=now_iso(), counts=counts)
+        for done in import_all(project=project, here=origin_project):
             yield {"step": "taking in memories", "done": done}
     return {
         "files": 1, **dict.fromkeys(TRANSCRIPT_COUNTS, 0), "source": source.label, **_foreign_json(counts),
@@ -108,17 +103,15 @@ def import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | No
 def _import_exported(context: Context, task: Task, exported: Path) -> Batches[dict[str, Any]]:
     counts = memory_import.ImportCounts()
     directory = task.order.get("project") or task.order.get("asking")
-    place = project_identity.add_marks(project_identity.identify_directory(directory)) if directory else None
+    project = project_identity.add_marks(project_identity.identify_directory(directory)) if directory else None
     by_person = bool(task.order.get("by_person"))
     with export_file.open_file(exported) as file:
         for done in memory_import.import_memories(
-            context.store, file, vouched=by_person, now=now_iso(), counts=counts, here=place
+            context.store, file, vouched=by_person, now=now_iso(), counts=counts, here=project
         ):
             yield {"step": "taking in memories", "done": done}
-    placed = [
-        {"was": was, "is": now, "remote": remote, "memories": number}
-        for (was, now, remote), number in sorted(counts.placed.items())
-    ]
+    moves = sorted(counts.placed.items())
+    placed = [{"was": was, "is": now, "remote": remote, "memories": count} for (was, now, remote), count in moves]
     return {
         "files": 1, **dict.fromkeys(TRANSCRIPT_COUNTS, 0), "redactions": counts.redactions.total(),
         "memories_known": counts.repeated, "forgotten": counts.forgotten, "lowered": counts.lowered,
@@ -127,26 +120,32 @@ def _import_exported(context: Context, task: Task, exported: Path) -> Batches[di
 
 
 def _find_named_project(context: Context, task: Task, *, create: bool) -> int | None:
-    """The row of the project given with the import; None if none was given, -1 if it would be created."""
+    """Returns the row of the project given with the import.
+
+    None if none was given, -1 if it would be created.
+    """
     directory = task.order.get("project")
     return _find_project_row(context, directory, create=create) if directory else None
 
 
 def _find_origin_project(context: Context, task: Task, *, create: bool) -> int | None:
-    """The row of the project where the import was requested; None if there is none, -1 if it would be created."""
+    """Returns the row of the project where the import was requested.
+
+    None if there is none, -1 if it would be created.
+    """
     directory = task.order.get("asking")
     if not directory:
         return None
-    place = project_identity.add_marks(project_identity.identify_directory(directory))
-    is_known = context.store.read(lambda rows: projects.seq_of(rows, place)) is not None
-    return _find_project_row(context, directory, create=create) if is_known or place.kind != "path" else None
+    project = project_identity.add_marks(project_identity.identify_directory(directory))
+    is_known = context.store.read(lambda rows: projects.seq_of(rows, project)) is not None
+    return _find_project_row(context, directory, create=create) if is_known or project.kind != "path" else None
 
 
 def _find_project_row(context: Context, directory: str, *, create: bool) -> int:
-    place = project_identity.add_marks(project_identity.identify_directory(directory))
+    project = project_identity.add_marks(project_identity.identify_directory(directory))
     if create:
-        return context.store.write(lambda rows: projects.ensure(rows, place, now=now_iso()))
-    seq = context.store.read(lambda rows: projects.seq_of(rows, place))
+        return context.store.write(lambda rows: projects.ensure(rows, project, now=now_iso()))
+    seq = context.store.read(lambda rows: projects.seq_of(rows, project))
     return -1 if seq is None else seq
 
 
@@ -178,7 +177,7 @@ def read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, An
     if task.recent:
         reading.fill_backlog(context, later)
         # Seeds the pace estimate; the background also rests between steps.
-        context.backlog.record_reading(read=bytes_read, took_s=(time.monotonic() - began) * (1 + reading.REST_FACTOR))
+        context.backlog.record_reading(size=bytes_read, took_s=(time.monotonic() - began) * (1 + reading.REST_FACTOR))
         result["left"] = context.backlog.describe()
     return result, paths
 
@@ -193,7 +192,7 @@ def _read_pieces(context: Context, path: Path, *, is_chosen: bool) -> Iterator[R
 
 
 def _list_sessions(context: Context, task: Task) -> tuple[list[PastSession], list[PastSession]]:
-    """The sessions that a task reads, and the others that have grown, which the background reads."""
+    """Returns the sessions that a task reads, and the others that have grown, which the background reads."""
     if task.kind == "import":
         is_root = is_directory(task.path) or SessionDatabase.is_one(Path(task.path))
         root = task.path if is_root else str(Path(task.path).parent)
@@ -207,39 +206,31 @@ def _list_sessions(context: Context, task: Task) -> tuple[list[PastSession], lis
     sessions = reading.order_newest_first(by_path.values(), roots)
     if not task.recent:
         return sessions, []
-    later = [
-        replace(session, files=grown)
-        for session in sessions
-        if session.rank >= task.recent
-        and (grown := tuple(file for file in session.files if transcript_listing.has_grown(file, positions)))
-    ]
+    unread = partial(transcript_listing.has_grown, positions=positions)
+    grown = (replace(session, files=tuple(filter(unread, session.files))) for session in sessions)
+    later = [session for session in grown if session.files and session.rank >= task.recent]
     return [session for session in sessions if session.rank < task.recent], later
 
 
 def _split_unknown(path: Path, sessions: Sequence[PastSession]) -> tuple[list[PastSession], list[str]]:
-    """The sessions whose files are transcripts, and the problems of other files; BadInput if there are none."""
+    """Returns the sessions whose files are transcripts, and the problems of other files; BadInput if there are none."""
 
     def is_transcript(file: ListedTranscript) -> bool:
         if file.end >= 0:
             return True  # from a database, which was recognised by its tables
-        with contextlib.suppress(OSError, ValueError), files.open_regular(Path(file.path)) as opened:
-            return adapters.is_transcript(opened.read(BEGINNING_BYTES))
+        with contextlib.suppress(OSError, ValueError), files.open_regular(Path(file.path)) as stream:
+            return adapters.is_transcript(stream.read(BEGINNING_BYTES))
         return False
 
-    kept = [
-        replace(session, files=kept_files)
-        for session in sessions
-        if (kept_files := tuple(filter(is_transcript, session.files)))
-    ]
-    paths = {file.path for session in kept for file in session.files}
+    filtered = (replace(session, files=tuple(filter(is_transcript, session.files))) for session in sessions)
+    transcript_sessions = [session for session in filtered if session.files]
+    paths = {file.path for session in transcript_sessions for file in session.files}
     unknown = sorted(file.path for session in sessions for file in session.files if file.path not in paths)
-    if not kept:
+    if not transcript_sessions:
         with import_files.open_import(path) as foreign:
             description = describe_unknown(foreign) or "has a format that csmd does not recognise"
         problem = "contains nothing that csmd can import" if is_directory(path) else description
-        raise BadInput(
-            f"{path} {problem}; nothing was imported",
-            hint="give transcripts (*.jsonl), the output of `csmd export`, or the memories of another program: "
-            f"{', '.join(source.label for source in SOURCES)}",
-        )
-    return kept, [f"{name}: not a transcript; skipped" for name in unknown]
+        sources = ", ".join(source.label for source in SOURCES)
+        hint = f"give transcripts (*.jsonl), the output of `csmd export`, or the memories of another program: {sources}"
+        raise BadInput(f"{path} {problem}; nothing was imported", hint=hint)
+    return transcript_sessions, [f"{name}: not a transcript; skipped" for name in unknown]

@@ -25,16 +25,23 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
 
-#: The longest time for a prompt's vector; after it only words are compared.
+#: After this time without a prompt's vector only words are compared.
 VECTOR_TIMEOUT_S = 0.12
-#: The longest time for a pending start's brief after the prompt's own.
+#: Longest time for a pending start's brief after the prompt's own, and its share of the time until the deadline.
 START_TIMEOUT_S = 0.5
-#: Its share of the time until the deadline.
 START_SHARE = 0.8
-#: How long the disk is asked whether a session's directory is one that csmd does not read.
+#: The disk is asked this long whether a session's directory is one that csmd does not read.
 NOTICE_TIMEOUT_S = 0.03
-#: UTF-16 units that a token has room for.
+#: UTF-16 units reserved for each token.
 TOKEN_UNITS = 5
+#: A store of fewer turns answers in time from a cold disk, without a rehearsal.
+MIN_TURNS = 5_000
+#: Latest prompts of a project that are rehearsed, and characters of each.
+MAX_PROMPTS = 12
+MAX_PROMPT_CHARACTERS = 400
+REHEARSAL_TIMEOUT_S = 1.0
+#: How soon a project is rehearsed again.
+REHEARSE_AGAIN_S = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,7 @@ class Injection:
 
     @property
     def text(self) -> str:
-        """All of it, the start's brief first."""
+        """The text of both briefs, the start's first."""
         return "\n".join(part.text for part in (self.start, self.own) if part is not None and part.text)
 
     @property
@@ -102,7 +109,10 @@ def _compose_notice(context: Context, event: Event) -> str:
 def _compose_brief(
     rows: Rows, context: Context, event: Event, left_s: float, own_brief: Brief | None
 ) -> tuple[Brief, int]:
-    """The brief for an event, and the row of its project; `own_brief` is the brief that its prompt gets already."""
+    """Composes the brief for an event; returns it and the row of its project.
+
+    `own_brief` is the brief that the same prompt gets already.
+    """
     places = visibility.scopes(rows, event.cwd, start=ingest.read_start_directory(event.transcript_path))
     match event.name:
         case "session_start":
@@ -124,16 +134,18 @@ def _compose_brief(
 def _compose_start_brief(
     rows: Rows, context: Context, event: Event, places: list[int], own_brief: Brief | None
 ) -> Brief:
-    """A session's brief at its start; with a prompt it repeats nothing of `own_brief` and fits into the room next to it."""
+    """Composes the brief for a session's start.
+
+    With a prompt it repeats nothing of `own_brief` and fits into the room next to it.
+    """
     settings, session, key = context.config.settings, event.session_id, context.store.hash_key
     max_tokens, shown_ids = settings.brief_max_tokens, [item.id for item in own_brief.items] if own_brief else []
     if own_brief is not None:
         max_tokens = min(max_tokens, (ANSWER_LIMIT_UNITS - display.count_utf16_units(own_brief.text)) // TOKEN_UNITS)
     if event.source == "compact":
         model, used = session_context.read_last_context_size(rows, session)
-        max_tokens = int(
-            max_tokens * compose.policy_after_compaction(used, ADAPTERS[event.host].window(model, used)).restored
-        )
+        policy = compose.policy_after_compaction(used, ADAPTERS[event.host].window(model, used))
+        max_tokens = int(max_tokens * policy.restored)
 
     def session_brief(room: int, goals: Sequence[Note], before: str) -> Brief:
         return brief.session_brief(
@@ -159,17 +171,11 @@ def _compose_prompt_brief(rows: Rows, context: Context, event: Event, places: li
     policy = compose.POLICY[compose.bracket_of(used, ADAPTERS[event.host].window(model, used))]
     max_tokens = int(settings.recall_max_tokens * policy.recall)
     recalled = prompt.recall(
-        rows,
-        places=places,
-        session_id=session,
-        prompt=event.text,
-        floor=settings.recall_floor,
-        max_tokens=max_tokens,
+        rows, places=places, session_id=session, prompt=event.text, floor=settings.recall_floor, max_tokens=max_tokens,
         max_items=settings.recall_max_items,
-        embed=context.query_vector(deadline_s=min(VECTOR_TIMEOUT_S, left_s / 2), start=False),
-        asking=event.cwd,
+        embed=context.query_vector(deadline_s=min(VECTOR_TIMEOUT_S, left_s / 2), start=False), asking=event.cwd,
         key=context.store.hash_key,
-    )
+    )  # fmt: skip
     files = work_notes.file_block(rows, places=places, session_id=session, named=event.text, asking=event.cwd)
     return work_notes.append_files(recalled, files, max_tokens=max_tokens)
 
@@ -178,22 +184,14 @@ def write_receipts(rows: Rows, injection: Injection, *, key: bytes) -> None:
     """Writes a receipt for each brief of an answer that is not empty."""
     event = injection.event
     own_id, start_id = _make_receipt_ids(event)
-    for receipt_id, name, brief_of_event in (
-        (start_id, "session_start", injection.start),
-        (own_id, event.name, injection.own),
-    ):
+    briefs = ((start_id, "session_start", injection.start), (own_id, event.name, injection.own))
+    for receipt_id, name, brief_of_event in briefs:
         if brief_of_event is not None and brief_of_event.text:
             receipts.add_receipt(
-                rows,
-                receipt_id=receipt_id,
-                session_id=event.session_id,
-                event=name,
-                project=injection.project,
-                at=event.at,
-                tokens=brief_of_event.tokens,
-                text_hash=tokens.keyed_hash(brief_of_event.text, key),
+                rows, receipt_id=receipt_id, session_id=event.session_id, event=name, project=injection.project,
+                at=event.at, tokens=brief_of_event.tokens, text_hash=tokens.keyed_hash(brief_of_event.text, key),
                 items=brief_of_event.items,
-            )
+            )  # fmt: skip
 
 
 def delete_receipts(rows: Rows, event: Event) -> None:
@@ -203,32 +201,20 @@ def delete_receipts(rows: Rows, event: Event) -> None:
 
 
 def _make_receipt_ids(event: Event) -> tuple[str, str]:
-    """The ids of the receipts for an event's own brief, and for that of its session's start."""
+    """Returns the ids of the receipts for an event's own brief, and for that of its session's start."""
     return f"r{event.id}", f"r{event.id}-start"
-
-
-#: A store of fewer turns answers in time from a cold disk.
-MIN_TURNS = 5_000
-#: How many of a project's latest prompts are rehearsed.
-MAX_PROMPTS = 12
-#: How many characters of each prompt are rehearsed.
-MAX_PROMPT_CHARACTERS = 400
-#: The longest time of one rehearsal.
-REHEARSAL_TIMEOUT_S = 1.0
-#: How soon a project is rehearsed again.
-REHEARSE_AGAIN_S = 1800.0
 
 
 class Rehearsal:
     """Repeats a project's latest searches, so that the next prompt finds the database's pages in memory.
 
-    `expect` is for any thread, `step` for the background thread, which never waits; `done` is called on the reader's
+    `expect_prompt` is for any thread, `step` for the background thread, which never waits; `done` is called on the reader's
     thread when the next search may begin.
     """
 
-    def __init__(self, store: Store, done: Callable[[], None]) -> None:
+    def __init__(self, store: Store, notify: Callable[[], None]) -> None:
         self._store = store
-        self._done = done
+        self._done = notify
         self._expected: deque[int] = deque([0])
         """Projects in which a prompt is expected; 0 for the one of the latest session."""
         self._prompts: deque[tuple[int, str]] = deque()
@@ -278,7 +264,10 @@ def _rehearse_prompt(rows: Rows, project: int, text: str) -> tuple[int, list[str
 
 
 def _read_latest_prompts(rows: Rows, project: int) -> tuple[int, list[str]]:
-    """(project, the latest prompts in it, latest first); 0 means the latest session's project, [] a small store."""
+    """Returns a project and the latest prompts in it, latest first; [] for a small store.
+
+    With `project` 0 it is the latest session's project.
+    """
     if search.find_last_turn_seq(rows) < MIN_TURNS:
         return project, []
     project = project or sessions.find_latest_project(rows)

@@ -20,7 +20,7 @@ from csmd.store import backup, files, keys
 
 
 def load_configuration() -> Config:
-    """The configuration, with the assistants' directories that `csmd install` recorded."""
+    """Returns the configuration, with the assistants' directories that `csmd install` recorded."""
     paths = default_paths()
     record = files.read_json(paths.install_record) or {}
     recorded = record.get("assistant_dirs")
@@ -64,14 +64,11 @@ def hold_instance_lock(paths: Paths, unlock: Callable[[], None] | None = None) -
             files.make_private(directory)
         lock.acquire(timeout=0)
     except filelock.Timeout:
-        raise AlreadyRunning(
-            f"a csmd daemon is already running for {paths.home}", hint="`csmd status` shows it, `csmd stop` ends it"
-        ) from None
+        what = f"a csmd daemon is already running for {paths.home}"
+        raise AlreadyRunning(what, hint="`csmd status` shows it, `csmd stop` ends it") from None
     except OSError as error:
-        raise ConfigError(
-            f"{error.filename or paths.home}: {error.strerror or error}; hooks spool meanwhile",
-            hint="make that directory writable and see that its disk has room",
-        ) from error
+        what = f"{error.filename or paths.home}: {error.strerror or error}; hooks spool until then"
+        raise ConfigError(what, hint="make that directory writable and see that its disk has room") from error
     try:
         backup.finish_replacement(paths.database)
         (unlock or partial(keys.use_stored_key, paths.home))()

@@ -56,9 +56,8 @@ class InstructionRefresh:
     def touch(self, path: str) -> None:
         """Notes a changed file, if it may be an instruction file; cheap, from any thread."""
         name = path.rpartition("/")[2]
-        is_named = name in INSTRUCTION_NAMES or any(
-            fnmatch.fnmatchcase(name, pattern) for pattern in OTHER_HOSTS_PATTERNS
-        )
+        matches = partial(fnmatch.fnmatchcase, name)
+        is_named = name in INSTRUCTION_NAMES or any(map(matches, OTHER_HOSTS_PATTERNS))
         if is_named or (name.endswith(".md") and "/rules/" in path) or self._may_be_imported(path):
             self._add_path("touched", path)
 
@@ -77,7 +76,7 @@ class InstructionRefresh:
         return any(folder in folders for folders, _ in list(self._projects.values()))
 
     def list_folders(self) -> list[Path]:
-        """The directories to watch, without subdirectories: those of the latest projects."""
+        """Returns the directories to watch, without subdirectories: those of the latest projects."""
         with self._lock:
             latest_first = list(self._projects.values())[::-1]
         folders = dict.fromkeys(folder for folders, _ in latest_first for folder in sorted(folders))

@@ -22,9 +22,9 @@ from csmd.daemon.alarms import CHECK_EVERY_S, Alarms
 from csmd.daemon.assistants_in_use import Clients, describe_clients, find_unread_directories
 from csmd.daemon.context import Context, Task, iso_before, now_iso, reload_pauses, to_local_time
 from csmd.daemon.dreaming import Dreaming
-from csmd.daemon.housekeeping import HourlyLog
 from csmd.daemon.injection import Rehearsal
 from csmd.daemon.instruction_refresh import InstructionRefresh
+from csmd.daemon.logs import HourlyLog
 from csmd.daemon.page_reader import PageReader
 from csmd.daemon.stages import Stages
 from csmd.daemon.tasks import SECRETS_CHECK_S, Tasks
@@ -39,12 +39,12 @@ from csmd.tools.declaration import ToolContext
 
 #: How often the background thread checks what is due, unless it is poked.
 TICK_S = 5.0
-#: The shortest time between the beginnings of two passes that no client waits for, because each pass queries every
-#: stage; and the longest rest after a piece of long work.
+#: Each pass queries every stage, so passes that no client waits for begin at least this far apart; also the longest rest
+#: after a piece of long work.
 PASS_EVERY_S = 1.0
-#: The longest time of a task in a pass, which delays new memories.
+#: A task in a pass delays new memories.
 MAX_TASK_S = 30.0
-#: The longest time of a dream in a pass; it also has no more than all other work of the last pass took.
+#: Longest time of a dream in a pass, which is also at most the time that all other work of the last pass took.
 MAX_DREAM_S = 0.2
 #: A hook takes half a second: a spool file that is unfinished after this was left by a killed hook.
 UNFINISHED_S = 600.0
@@ -52,11 +52,15 @@ UNFINISHED_S = 600.0
 LIVE_SWEEP_S = 30.0
 #: How often all transcripts are checked.
 FULL_SWEEP_S = 900.0
-#: How often, while every directory is watched; listing 20,000 transcripts takes up to a second of the processor.
+#: The same while every directory is watched; listing 20,000 transcripts takes up to a second of the processor.
 WATCHED_SWEEP_S = 3600.0
-#: How long the database's file may be missing before the daemon continues with its copy.
+#: How often the log of lookups is written to the store.
+LOOKUPS_EVERY_S = 60.0
+#: How often the segments of full-text indexes are merged.
+MERGE_EVERY_S = 900.0
+#: The database's file may be missing for this long before the daemon continues with its copy.
 MISSING_FILE_S = 60.0
-#: After this many commits by other threads the write-ahead log is moved into the database.
+#: Commits by other threads after which the write-ahead log is moved into the database.
 CHECKPOINT_COMMITS = 200
 
 
@@ -137,7 +141,7 @@ class Background(threading.Thread):
         self._table = self._chores()
 
     def _chores(self) -> tuple[Chore, ...]:
-        """The chores in order: incoming events, the task, reading, stages, upkeep, the dream."""
+        """Returns the chores in order: incoming events, the task, reading, stages, upkeep, the dream."""
         context, store, hourly = self.context, self.context.store, HourlyLog()
         return (
             Chore("mark", lambda _: self._clear_hung_mark(), when="always"),
@@ -152,34 +156,35 @@ class Background(threading.Thread):
             Chore("hints", lambda _: reading.follow_hints(context)),
             Chore("sweep", self._sweep, when="no_task", every_s=LIVE_SWEEP_S),
             Chore("provisional turns", lambda _: self.stages.close_provisional(), when="no_task", every_s=LIVE_SWEEP_S),
-            Chore("unfinished spool files", lambda _: self._clear_unfinished(), when="no_task", every_s=LIVE_SWEEP_S),
-            Chore("hooks", lambda pass_: self.clients.settle_hooks(pass_.now), when="no_task", every_s=LIVE_SWEEP_S,
-            quiet=True),
+            Chore("unfinished spool files", self._clear_unfinished, when="no_task", every_s=LIVE_SWEEP_S),
+            Chore("hooks", lambda pass_: self.clients.settle_hooks(pass_.now), when="no_task", every_s=LIVE_SWEEP_S, quiet=True),
             Chore("backlog", lambda _: reading.read_backlog(context), when="no_task", in_pieces=True),
             Chore(
                 "retention", lambda _: housekeeping.drop_expired(store, context.config.settings, now=datetime.now(UTC)),
                 when="no_task", every_s=housekeeping.RETENTION_EVERY_S, first_s=housekeeping.RETENTION_EVERY_S, repeats=True,
             ),
-            Chore("size of the day", lambda _: housekeeping.note_size(store), every_s=housekeeping.GROWTH_EVERY_S),
+            Chore("size of the day", lambda _: housekeeping.record_size(store), every_s=housekeeping.GROWTH_EVERY_S),
             Chore("instructions", lambda _: self.instructions.has_waiting() and self.instructions.step()),
             Chore("pages", lambda pass_: self.pages.step(pass_.now), when="no_task"),
             Chore("stages", self._do_stages),
             Chore("checkpoint", self._checkpoint),
-            Chore("summary", lambda pass_: hourly.step(store, pass_.now), quiet=True),
-            Chore("notes", lambda _: context.lookups.write(), every_s=housekeeping.LOOKUPS_EVERY_S, quiet=True),
+            Chore("summary", lambda pass_: hourly.log_if_due(store, pass_.now), quiet=True),
+            Chore("notes", lambda _: context.lookups.write(), every_s=LOOKUPS_EVERY_S, quiet=True),
             Chore("ledger", lambda _: provider_tasks.book_pending_vectors(context), every_s=provider_tasks.BOOK_EVERY_S, quiet=True),
             Chore("team", lambda pass_: self.team.step(pass_.now)),
             Chore("dream", self._dream, when="always", in_pieces=True),
             Chore(
-                "word indexes", lambda _: store.write(fulltext.merge_indexes), when="idle", every_s=housekeeping.MERGE_EVERY_S,
-                first_s=housekeeping.MERGE_EVERY_S, repeats=True, quiet=True,
+                "word indexes", lambda _: store.write(fulltext.merge_indexes), when="idle", every_s=MERGE_EVERY_S,
+                first_s=MERGE_EVERY_S, repeats=True, quiet=True,
             ),
-            Chore("backup", lambda _: housekeeping.make_daily_backup(context), when="idle", every_s=housekeeping.BACKUP_CHECK_S,
-            quiet=True),
+            Chore(
+                "backup", lambda _: housekeeping.make_daily_backup(context), when="idle", quiet=True,
+                every_s=housekeeping.BACKUP_CHECK_S,
+            ),
         )  # fmt: skip
 
     def tool_context(self, status: Callable[[Rows, Background], dict[str, Any]]) -> ToolContext:
-        """The parts of the daemon that tools may use."""
+        """Returns the parts of the daemon that tools may use."""
         context = self.context
         return ToolContext(
             store=context.store, config=context.config, embedder=context.embedder, excludes=context.excludes,
@@ -217,22 +222,22 @@ class Background(threading.Thread):
     # --- the thread
 
     def run(self) -> None:
+        """Runs passes until the daemon stops, then ends the parts."""
         context = self.context
         while not context.is_stopping:
             began = time.monotonic()
             busy = context.guard("step", lambda: self.step(time.monotonic()))
-            pause = TICK_S
-            if busy:  # without a pause if a client waits
-                pause = 0.0 if self._is_urgent() else (time.monotonic() - began) * reading.REST_FACTOR
-            if pause:
-                worked_until = time.monotonic()
-                context.wake.wait(pause)
-                # One pass handles a burst of events; after a piece of long work the thread first rests as long as it
-                # worked, whatever arrives; a task begins at once.
-                until = worked_until + min(pause, PASS_EVERY_S) if self._did_piece else began + PASS_EVERY_S
-                context.client_waits.wait(max(0.0, until - time.monotonic()))
-                context.client_waits.clear()
-                context.wake.clear()
+            if busy and self._is_urgent():
+                continue
+            worked_until = time.monotonic()
+            pause = (worked_until - began) * reading.REST_FACTOR if busy else TICK_S
+            context.wake.wait(pause)
+            # One pass handles a burst of events; after a piece of long work the thread first rests as long as it
+            # worked, whatever arrives; a task begins at once.
+            until = worked_until + min(pause, PASS_EVERY_S) if self._did_piece else began + PASS_EVERY_S
+            context.client_waits.wait(max(0.0, until - time.monotonic()))
+            context.client_waits.clear()
+            context.wake.clear()
         endings: dict[str, Callable[[], object]] = {
             "task": self.tasks.close, "dream": self.dreaming.close, "notes": context.lookups.write,
             "ledger": partial(provider_tasks.book_pending_vectors, context),
@@ -247,11 +252,11 @@ class Background(threading.Thread):
         for chore in self._table:
             self._due.setdefault(chore.name, now + chore.first_s)
             if self._is_due(chore, pass_):
-                self._schedule_next(chore, now)
-                did = bool(self.context.guard(chore.name, partial(chore.step, pass_)))
-                pass_.worked |= did and not chore.quiet
-                pass_.did_piece |= did and chore.in_pieces
-                if chore.repeats and did:
+                self._due[chore.name] = now + chore.every_s
+                has_worked = bool(self.context.guard(chore.name, partial(chore.step, pass_)))
+                pass_.worked |= has_worked and not chore.quiet
+                pass_.did_piece |= has_worked and chore.in_pieces
+                if chore.repeats and has_worked:
                     self._due[chore.name] = now
         self._rest_s = max(0.0, time.monotonic() - began - self._task_s - self._dream_s)
         self._did_piece = pass_.did_piece
@@ -268,11 +273,6 @@ class Background(threading.Thread):
             return False
         return not chore.every_s or pass_.now >= self._due[chore.name]
 
-    def _schedule_next(self, chore: Chore, now: float) -> None:
-        """Sets when a chore that runs at intervals is due again; `now` is the monotonic time."""
-        if chore.every_s:
-            self._due[chore.name] = now + chore.every_s
-
     def _is_urgent(self) -> bool:
         return self.tasks.is_urgent or self.dreaming.is_urgent or self.context.client_is_waiting()
 
@@ -280,8 +280,9 @@ class Background(threading.Thread):
 
     def _clear_hung_mark(self) -> None:
         """Removes the mark that a hook without an answer left, if the server answers: it was only busy."""
-        mark, answered = self.context.config.paths.hung_mark, threading.Event()
+        mark = self.context.config.paths.hung_mark
         if is_there(mark):
+            answered = threading.Event()
             self.ping_server(answered.set)
             if answered.wait(TICK_S):
                 self.context.store.write(lambda _: mark.unlink(missing_ok=True))
@@ -296,7 +297,7 @@ class Background(threading.Thread):
             self.restarts = True
             self.end_parts()
 
-    def _clear_unfinished(self) -> None:
+    def _clear_unfinished(self, _: Pass) -> None:
         files.clear_unfinished(self.context.config.paths.home, before_s=time.time() - UNFINISHED_S)
 
     def _do_task(self, pass_: Pass) -> None:
@@ -328,16 +329,17 @@ class Background(threading.Thread):
             store.checkpoint()
 
     def _dream(self, pass_: Pass) -> bool:
-        waits = self.context.client_is_waiting()
-        if pass_.task_running or (waits and not self.dreaming.is_overdue):
+        has_client = self.context.client_is_waiting()
+        if pass_.task_running or (has_client and not self.dreaming.is_overdue):
             return False
-        began, idle = time.monotonic(), pass_.takes_writes and not (pass_.is_busy or waits)
+        began = time.monotonic()
+        idle = pass_.takes_writes and not (pass_.is_busy or has_client)
         try:
-            did = more = self.dreaming.step(pass_.now, idle=idle)
-            while more and not self.context.client_is_waiting():
+            has_worked = has_more = self.dreaming.step(pass_.now, idle=idle)
+            while has_more and not self.context.client_is_waiting():
                 if time.monotonic() - began >= min(self._rest_s, MAX_DREAM_S):
                     break
-                more = self.dreaming.step(pass_.now, idle=False)
+                has_more = self.dreaming.step(pass_.now, idle=False)
         finally:
             self._dream_s = time.monotonic() - began
-        return did
+        return has_worked

@@ -14,18 +14,32 @@ import sys
 import threading
 import traceback
 from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from types import TracebackType
 
+from csmd.capture import ingest, transcripts
 from csmd.config import Config
 from csmd.errors import CsmdError
 from csmd.privacy.redaction import redact
-from csmd.store import files
+from csmd.store import activity, files
+from csmd.store.core import Store
+from csmd.text.display import amount
 
 log = logging.getLogger(__name__)
 
 LOG_BACKUPS = 3
-#: How many causes of an error are named.
+#: Most causes of an error that are logged.
 MAX_CAUSES = 5
+#: Innermost frames of an error that are logged.
+MAX_FRAMES = 30
+HOUR_S = 3600.0
+#: Count or counter -> its noun and what happened to it, in the order of an hour's line.
+HOURLY_COUNTS: Mapping[str, tuple[str, str]] = {
+    "turns": ("turn", ""), "memories": ("memory", ""), "injections": ("injection", ""),
+    transcripts.PAUSED_TURNS: ("turn", " left out in a pause"), ingest.EXCLUDED_EVENTS: ("event", " left out"),
+    transcripts.BAD_LINES: ("line", " that could not be read"), ingest.BAD_EVENTS: ("event", " that could not be read"),
+}  # fmt: skip
 Raised = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 
@@ -43,17 +57,15 @@ class WordlessFormatter(logging.Formatter):
         lines: list[str] = []
         error: BaseException | None = ei[1]
         while error is not None and len(lines) < MAX_CAUSES:
-            frames = "".join(
-                f"\n  {frame.filename}:{frame.lineno} in {frame.name}"
-                for frame in traceback.extract_tb(error.__traceback__, limit=-30)
-            )
+            stack = traceback.extract_tb(error.__traceback__, limit=-MAX_FRAMES)
+            frames = "".join(f"\n  {frame.filename}:{frame.lineno} in {frame.name}" for frame in stack)
             lines.append(f"{type(error).__name__}{frames}")
             error = error.__cause__ or error.__context__
         return redact("\nafter ".join(lines), Counter())
 
 
 def describe_kind(error: BaseException) -> str:
-    """An error's kind in csmd's or the system's words, never its text, which may quote a person."""
+    """Returns an error's kind in csmd's or the system's words, never its text, which may quote a person."""
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     if isinstance(error, CsmdError):
@@ -91,3 +103,29 @@ def _report_fatal(kind: type[BaseException], error: BaseException, trace: Traceb
 
 def _log_uncaught(error: BaseException | None) -> None:
     log.error("uncaught error", exc_info=error)
+
+
+class HourlyLog:
+    """Owns the counts of an hour ago; the background thread logs the difference."""
+
+    def __init__(self) -> None:
+        self._next_due_s = 0.0
+        self._since = ""
+        self._counts: Mapping[str, int] | None = None
+
+    def log_if_due(self, store: Store, now: float) -> bool:
+        """Logs a line if one is due at the monotonic time `now`; returns whether it did."""
+        if now < self._next_due_s:
+            return False
+        self._next_due_s = now + HOUR_S
+        counts = store.read(lambda rows: {**activity.read_counters(rows), **activity.counts(rows)})
+        previous, self._counts = self._counts, counts
+        since, self._since = self._since, f"{datetime.now(UTC).astimezone():%H:%M}"
+        if previous is None:
+            return False
+        increase = {name: counts.get(name, 0) - previous.get(name, 0) for name in HOURLY_COUNTS}
+        rises = ((increase[name], *words) for name, words in HOURLY_COUNTS.items())
+        parts = [amount(count, noun) + event for count, noun, event in rises if count > 0]
+        if parts:
+            log.info("since %s: %s", since, ", ".join(parts))
+        return bool(parts)

@@ -96,14 +96,13 @@ class PageReader:
         store, paths = context.store, context.config.paths
         # Half-finished undoing of a dream is not an edit.
         run_to_end(dream_undo.finish_undo(store, home=paths.home, now=now_iso()))
-        done = page_edits.read_edits(
-            store, paths.memory, now=now_iso(), key=store.hash_key, pauses=self._unrecorded_spans()
-        )
+        pauses = self._unrecorded_spans()
+        edits = page_edits.read_edits(store, paths.memory, now=now_iso(), key=store.hash_key, pauses=pauses)
         self._read_stamp = stamp
-        return done
+        return edits
 
     def _unrecorded_spans(self) -> Pauses:
-        """The times in which tools wrote unrecorded: pauses, and the last activity of excluded sessions."""
+        """Returns the times in which tools wrote unrecorded: pauses, and the last activity of excluded sessions."""
         spans = list(self._context.pauses().spans)
         for path in list(self._context.excluded_paths):
             with suppress(OSError):

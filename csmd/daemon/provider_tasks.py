@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +28,17 @@ TEST_QUESTION = Question(
 
 
 def find_provider(context: Context, name: str = "") -> ProcessProvider | None:
-    """The provider with this name, or the one in use, which runs in a process of its own; None if there is none."""
-    row = context.store.read(
-        lambda rows: provider_rows.find_provider(rows, name) if name else provider_rows.choose_provider(rows)
-    )
+    """Returns the provider with this name, or the one in use; None if there is none.
+
+    The provider runs in a process of its own.
+    """
+    find = partial(provider_rows.find_provider, name=name) if name else provider_rows.choose_provider
+    row = context.store.read(find)
     return None if row is None else ProcessProvider(row, is_managed=started_by() == "systemd")
 
 
 def explain_not_now(context: Context) -> str:
-    """Why no provider may be asked unprompted now: active sessions, or battery power; "" if it may."""
+    """Returns why no provider may be asked unprompted now, or "": active sessions, or battery power."""
     if machine.on_mains() is False:
         return "on battery"
     return "a session is at work" if context.calm_s() < QUIET_S["model"] else ""
@@ -46,9 +49,8 @@ def try_provider(context: Context, task: Task) -> Work:
     name, began = str(task.order["name"]), time.monotonic()
     provider = find_provider(context, name)
     if provider is None:
-        raise BadInput(
-            f"no provider {name!r} was added" if name else "no provider was added", hint="csmd provider add --help"
-        )
+        what = f"no provider {name!r} was added" if name else "no provider was added"
+        raise BadInput(what, hint="csmd provider add --help")
     yield {"step": f"asking {provider.name}"}
     settings = context.config.settings
     reply = yield from run_in_thread(
@@ -78,7 +80,7 @@ def use_for_vectors(context: Context, task: Task) -> Work:
 
 
 def build_endpoint_command(folder: Path, *, idle_s: float) -> tuple[list[str], dict[str, str]]:
-    """The command and the environment of a worker that gets its vectors from an endpoint."""
+    """Returns the command and the environment of a worker that gets its vectors from an endpoint."""
     return build_command(
         "csmd.curator.endpoint", str(folder), "--idle-s", str(idle_s), is_managed=started_by() == "systemd",
         key_from=str(installed_models.read_endpoint(folder)["key_from"]),
@@ -100,15 +102,14 @@ def _write_ledger(context: Context, model: str, tokens: int, *, is_estimated: bo
     )  # fmt: skip
 
     def write(rows: Rows) -> None:
-        ledger.settle_call(
-            rows, ledger.reserve_call(rows, call), state="answered", tokens=(tokens, 0), is_estimated=is_estimated
-        )
+        seq = ledger.reserve_call(rows, call)
+        ledger.settle_call(rows, seq, state="answered", tokens=(tokens, 0), is_estimated=is_estimated)
 
     context.store.write(write)
 
 
 def describe_provider(rows: Rows, settings: Settings, *, now: str) -> dict[str, Any] | None:
-    """The provider part of `csmd status`; None if no provider was added."""
+    """Returns the provider part of `csmd status`; None if no provider was added."""
     provider = provider_rows.choose_provider(rows)
     if provider is None:
         return None

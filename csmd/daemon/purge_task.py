@@ -58,8 +58,8 @@ def run_purge(context: Context, task: Task, dreaming: Dreaming) -> Work:
         counts = store.read(lambda rows: purge_plans.count_matches(rows, plan))
         result = {"what": plan.what, "about": plan.about, "counts": counts, "hosts": hits["hosts"]}
         if is_dry:
-            places = store.read(lambda rows: purge_plans.list_affected_projects(rows, plan, seen=task.order["seen"]))
-            return {**result, "places": places, "backups": len(purge_files.list_copies(paths.home, paths.log_dir))}
+            projects = store.read(lambda rows: purge_plans.list_affected_projects(rows, plan, seen=task.order["seen"]))
+            return {**result, "places": projects, "backups": len(purge_files.list_copies(paths.home, paths.log_dir))}
         texts = (yield from _find_variants(context, plan)) | set(hits["texts"] if plan.texts else ())
         key, now = store.hash_key, now_iso()
         store.write(lambda rows: purge_plans.add_tombstones(rows, plan, sorted(texts), key=key, now=now))
@@ -75,16 +75,13 @@ def run_purge(context: Context, task: Task, dreaming: Dreaming) -> Work:
     if plan is not None:
         yield {"step": "checking"}
         remnants = yield from _search_files(plan.probes, [], own=_list_own_places(context))
-        result |= {
-            "left": remnants["left"],
-            "team": store.read(team.find_team) is not None,
-            "took_s": seconds_since(began),
-        }
+        has_team = store.read(team.find_team) is not None
+        result |= {"left": remnants["left"], "team": has_team, "took_s": seconds_since(began)}
     return result
 
 
 def _find_variants(context: Context, plan: Plan) -> Batches[set[str]]:
-    """The texts as the store has them, in whole words: they are recognised by these if they arrive again."""
+    """Returns the texts as the store has them, in whole words: they are recognised by these if they arrive again."""
     needles, variants = [Needle(text) for text in plan.texts], set[str]()
 
     def find_part(table: str, column: str, after: int) -> tuple[int | None, set[str]]:
@@ -130,7 +127,7 @@ def _list_own_places(context: Context) -> list[Path]:
 
 
 def _list_host_places(context: Context) -> list[Path]:
-    """The assistants' files and directories that may contain text of conversations."""
+    """Returns the assistants' files and directories that may contain text of conversations."""
     directories = adapters.list_directories(context.config)
     return [path for adapter, folder in directories for path in adapter.places(folder) if is_there(path)]
 

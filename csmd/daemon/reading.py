@@ -29,13 +29,14 @@ from csmd.store.core import Store
 
 log = logging.getLogger(__name__)
 
-#: A transcript written within this many seconds may belong to an active session.
+#: A transcript written within this time may belong to an active session.
 LIVE_S = 3600
-#: The largest number of active transcripts that a short sweep checks.
+LIVE_NS = LIVE_S * 1_000_000_000
+#: Most active transcripts that a short sweep checks.
 MAX_LIVE_TRANSCRIPTS = 200
-#: How long a step reads the backlog, which delays other work.
+#: A step of reading the backlog delays other work for this long.
 SLICE_S = 0.2
-#: If the backlog was read within this many seconds, the rest since then counts as reading time.
+#: A shorter rest since the backlog was last read counts as reading time.
 BACKLOG_GAP_S = 5.0
 #: The rest after a background step, as a multiple of its length: a backlog takes half of one core at most, and a hook
 #: meets it half as often. A lower priority would be worse: a thread that holds the interpreter's lock delays those that
@@ -44,34 +45,22 @@ REST_FACTOR = 1.0
 
 
 def read_transcript(
-    store: Store,
-    config: Config,
-    path: Path,
-    *,
-    leave_out: Excludes,
-    most_pieces: int | None = None,
-    stop: Callable[[], bool] = lambda: False,
-    is_chosen: bool = False,
-) -> transcripts.ReadReport:
+    store: Store, config: Config, path: Path, *, leave_out: Excludes, most_pieces: int | None = None,
+    stop: Callable[[], bool] = lambda: False, is_chosen: bool = False,
+) -> transcripts.ReadReport:  # fmt: skip
     """Reads the new lines of a transcript, or `most_pieces` of them; raises as `transcripts.read_transcript` does.
 
     In an assistant's directory only that assistant's transcripts are read, and only where it stores them, unless the
     user has chosen the file: an assistant may have downloaded other files there.
     """
-    owner, has_place = (None if is_chosen else adapters.find_adapter_of_path(config, str(path))) or (None, True)
-    if not has_place:
+    owner, is_in_place = (None if is_chosen else adapters.find_adapter_of_path(config, str(path))) or (None, True)
+    if not is_in_place:
         return transcripts.ReadReport()
     options = ReadOptions(
-        now=now_iso,
-        tool_limit=config.settings.capture_tool_output_bytes,
-        quarantine=config.paths.quarantine,
-        session_limit=config.settings.capture_session_bytes,
-        most_pieces=most_pieces,
-        stop=stop,
-        excludes=leave_out,
-        read_line=csmd_sessions.make_reader(path, home=config.paths.sessions, key=store.hash_key),
-        owner=owner,
-    )
+        now=now_iso, tool_limit=config.settings.capture_tool_output_bytes, quarantine=config.paths.quarantine,
+        session_limit=config.settings.capture_session_bytes, most_pieces=most_pieces, stop=stop, excludes=leave_out,
+        read_line=csmd_sessions.make_reader(path, home=config.paths.sessions, key=store.hash_key), owner=owner,
+    )  # fmt: skip
     return transcripts.read_transcript(store, path, options)
 
 
@@ -113,19 +102,19 @@ def follow_hints(context: Context) -> bool:
 
 
 def _hinted_paths(context: Context) -> Iterator[Path]:
-    """The hinted transcripts; for a database, its sessions that may have grown."""
+    """Yields the hinted transcripts; for a database, its sessions that may have grown."""
     databases = [root for root in context.list_roots() if is_file(root)]
     for path in context.take_hints():
         if path not in databases:
             yield path
             continue
-        positions = context.store.read(partial(cursors.file_positions, since=time.time_ns() - LIVE_S * 1_000_000_000))
+        positions = context.store.read(partial(cursors.file_positions, since=time.time_ns() - LIVE_NS))
         find = partial(transcript_listing.list_latest, path, positions)
         yield from (Path(file.path) for file in context.guard("transcript", find, about=str(path)) or ())
 
 
 def list_own_transcripts(config: Config, root: Path) -> Iterator[ListedTranscript]:
-    """The transcripts in a root, in no order, without files where its assistant stores none."""
+    """Yields the transcripts in a root, in no order, without files where its assistant stores none."""
     for file in transcript_listing.list_transcripts(root):
         owner = adapters.find_adapter_of_path(config, file.path)
         if owner is None or owner[1]:
@@ -135,28 +124,20 @@ def list_own_transcripts(config: Config, root: Path) -> Iterator[ListedTranscrip
 def sweep_transcripts(context: Context, *, full: bool) -> int:
     """Finds the transcripts that have grown, all of them if `full`, else those of the last hour; returns how many."""
     if not full:
-        since = time.time_ns() - LIVE_S * 1_000_000_000
+        since = time.time_ns() - LIVE_NS
         live = context.store.read(lambda rows: cursors.file_positions(rows, since=since, limit=MAX_LIVE_TRANSCRIPTS))
-        grown = [
-            file
-            for path in live
-            if (file := transcript_listing.stat_transcript(path)) and transcript_listing.has_grown(file, live)
-        ]
+        present = filter(None, map(transcript_listing.stat_transcript, live))
+        grown = [file for file in present if transcript_listing.has_grown(file, live)]
         for file in grown:
             context.hint(file.path)
         return len(grown)
     positions = context.store.read(cursors.file_positions)
     roots = [str(root) for root in context.list_roots()]
     elsewhere = (path for path in positions if not path.startswith(tuple(f"{root}/" for root in roots)))
-    on_disk = chain(
-        chain.from_iterable(list_own_transcripts(context.config, Path(root)) for root in roots),
-        filter(None, map(transcript_listing.stat_transcript, elsewhere)),
-    )
-    grown = [
-        file
-        for file in on_disk
-        if transcript_listing.has_grown(file, positions) and Path(file.path) not in context.excluded_paths
-    ]
+    own = chain.from_iterable(list_own_transcripts(context.config, Path(root)) for root in roots)
+    on_disk = chain(own, filter(None, map(transcript_listing.stat_transcript, elsewhere)))
+    grown = [file for file in on_disk if transcript_listing.has_grown(file, positions)]
+    grown = [file for file in grown if Path(file.path) not in context.excluded_paths]
     fill_backlog(context, order_newest_first(grown, roots))
     for key in [key for key in context.trouble if key.startswith("transcript ")]:
         if files.is_missing(key.removeprefix("transcript ")):
@@ -179,12 +160,13 @@ class PastSession:
 
 
 def order_newest_first(on_disk: Iterable[ListedTranscript], roots: Sequence[str]) -> list[PastSession]:
-    """The sessions of these transcripts: the newest of every project, then every project's second, and so on.
+    """Returns the sessions of these transcripts: the newest of every project, then every project's second, and so on.
 
     `roots` are the directories of transcripts; one outside of them belongs to the project of its own directory.
     """
     by_session: defaultdict[tuple[str, str], list[ListedTranscript]] = defaultdict(list)
-    for file in sorted(on_disk, key=_sort_key):
+    # A session's own transcript comes before its sub-agents', which mean little without it.
+    for file in sorted(on_disk, key=lambda file: (len(PurePath(file.path).parts), file.path)):
         by_session[locate_transcript(file.path, roots)].append(file)
     latest = {location: max(file.mtime_ns for file in group) for location, group in by_session.items()}
     ranks: Counter[str] = Counter()
@@ -197,17 +179,12 @@ def order_newest_first(on_disk: Iterable[ListedTranscript], roots: Sequence[str]
 
 
 def locate_transcript(path: str, roots: Sequence[str]) -> tuple[str, str]:
-    """(project directory, session) of a transcript, by its path."""
+    """Returns (project directory, session) of a transcript, by its path."""
     root = next((root for root in roots if path.startswith(f"{root}/")), "")
     if not root:
         folder, _, name = path.rpartition("/")
         return folder, name.removesuffix(".jsonl")
     return adapters.locate_transcript(root, path[len(root) + 1 :])
-
-
-def _sort_key(file: ListedTranscript) -> tuple[int, str]:
-    """Orders a session's own transcript before its sub-agents', which mean little without it."""
-    return len(PurePath(file.path).parts), file.path
 
 
 def fill_backlog(context: Context, sessions: Iterable[PastSession]) -> None:
@@ -227,7 +204,7 @@ def read_backlog(context: Context) -> bool:
         if context.store.last_write_error and f"transcript {file.path}" in context.trouble:
             return False  # the others would fail too: it stays first until the disk accepts writes
         before, reading_until = reading_until, time.monotonic()
-        context.backlog.record_reading(read=report.bytes_read, took_s=reading_until - before)
+        context.backlog.record_reading(size=report.bytes_read, took_s=reading_until - before)
         if not report.more:
             context.backlog.drop(file.path)
         if reading_until - began > SLICE_S:

@@ -19,7 +19,7 @@ import csmd
 from csmd import wire
 from csmd.capture import markdown_imports
 from csmd.config import Config, boot_id, child_environment, started_by, take_notify_socket
-from csmd.daemon import dreaming, logs, memory_release, provider_tasks
+from csmd.daemon import dreaming, logs, provider_tasks
 from csmd.daemon.context import now_iso
 from csmd.daemon.instance import hold_instance_lock
 from csmd.daemon.jobs import Background
@@ -30,7 +30,7 @@ from csmd.daemon.status_report import build_status
 from csmd.daemon.transcript_watch import Watch
 from csmd.embedding import installed_models, worker_client
 from csmd.errors import ConfigError, CsmdError, Damaged, KeyMissing
-from csmd.machine import Meter, start_token
+from csmd.machine import Meter, limit_memory_pools, start_token
 from csmd.paths import Paths, mark_of
 from csmd.privacy.redaction import choose_words
 from csmd.store import backup, files, keys
@@ -39,32 +39,32 @@ from csmd.store.core import Store
 log = logging.getLogger(__name__)
 #: A socket's path may be this long on Linux (107) and macOS (103).
 MAX_SOCKET_PATH_BYTES = 103
-#: A thread that runs Python code gives way after this. With the default of 5 ms a hook's write of 40 statements takes
-#: 10 ms while a stage or a dream is planning, with 1 ms 2 to 5 ms, with this less: each statement waits for its turn.
+#: A thread that runs Python code gives way after this time. Each of the 40 statements of a hook's write waits for its
+#: turn: the write takes 10 ms with the default of 5 ms while a stage or a dream is planning, 2 to 5 ms with 1 ms.
 SWITCH_INTERVAL_S = 0.0002
 #: How often the main thread looks for directories of transcripts that appeared or were replaced.
 DIRECTORY_CHECK_S = 60.0
-#: Seconds between two requests for a key that is not available, at first and at most. These and the following are less
-#: than a service manager's patience.
-KEY_RETRY_S = (1.0, 15.0)
-#: How long one request may take; the keyring may ask a person.
+#: First and longest rest between two requests for a key that is not available. The times of a key are less than a service
+#: manager's patience.
+MIN_KEY_RETRY_S = 1.0
+MAX_KEY_RETRY_S = 15.0
+#: One request for the key; the keyring may ask a person.
 KEY_TIMEOUT_S = 40.0
-#: How often a request is polled.
 KEY_POLL_S = 0.2
 
 
 def choose_socket_path(home: Path) -> Path:
-    """The path of the socket: in the home, or in a short private directory if that path is too long."""
-    chosen = home / "run" / "csmd.sock"
-    if len(os.fsencode(chosen)) <= MAX_SOCKET_PATH_BYTES:
-        return chosen
+    """Returns the path of the socket: in the home, or in a short private directory if that path is too long."""
+    path = home / "run" / "csmd.sock"
+    if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES:
+        return path
     return files.make_private(Path(f"/tmp/csmd-{os.getuid()}")) / f"{mark_of(home)}.sock"  # noqa: S108
 
 
 def run(config: Config) -> None:
     """Runs the daemon until SIGTERM, SIGINT or SIGHUP; AlreadyRunning when another one serves this home."""
     os.umask(0o077)
-    memory_release.limit_memory_pools()
+    limit_memory_pools()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     address, patience_s = take_notify_socket()
     with closing(StopPipe()) as stop, _ignore_missing_key(stop):
@@ -74,14 +74,12 @@ def run(config: Config) -> None:
             with hold_instance_lock(config.paths, partial(await_key, config.paths, stop, address)) as rescued:
                 logs.configure(config)
                 if rescued is not None:
-                    log.warning(
-                        "the database was gone; csmd continues with the copy that was made of it, %s", rescued.name
-                    )
+                    log.warning("the database's file was missing; csmd continues with the copy %s", rescued.name)
                 choose_words(config.settings.privacy_redact)
                 try:
                     restarts = _serve(config, address, patience_s, stop) and not stop.take_signal()
                 except Damaged:
-                    log.error("the database is damaged: nothing is taken in until `csmd repair`, hooks spool")
+                    log.error("the database is damaged: nothing is captured until `csmd repair`, hooks spool")
                     raise
                 finally:
                     if not restarts:  # removed last, because `csmd stop` waits for it
@@ -101,15 +99,14 @@ def _ignore_missing_key(stop: StopPipe) -> Iterator[None]:
 def await_key(paths: Paths, stop: StopPipe, address: str) -> None:
     """Waits until SQLite has the key of an encrypted database; KeyMissing if a signal comes first.
 
-    Meanwhile nothing is opened or created, and there is no endpoint: hooks spool.
+    Until then nothing is opened or created, and without an endpoint hooks spool.
     """
-    poll, wait_s = select.poll(), KEY_RETRY_S[0]
+    poll, wait_s = select.poll(), MIN_KEY_RETRY_S
     poll.register(stop, select.POLLIN)
     try:
         while True:
             try:
-                keys.use_stored_key(paths.home, partial(_ask_for_key, stop))
-                return
+                return keys.use_stored_key(paths.home, partial(_ask_for_key, stop))
             except KeyMissing as error:
                 if stop.has_signal:
                     raise
@@ -118,11 +115,11 @@ def await_key(paths: Paths, stop: StopPipe, address: str) -> None:
                     sys.stderr.write(f"{explained}")
                     # The mark tells hooks not to start the daemon again.
                     files.write_atomic(paths.waits_mark, explained.encode("utf-8", "replace"))
-                    _note_instance(paths, "")
+                    _record_instance(paths, "")
                 # For a service manager it has started.
                 notify_manager(address, "READY=1", "STATUS=waits for the key of the database", "WATCHDOG=1")
             poll.poll(wait_s * 1000)
-            wait_s = min(wait_s * 2, KEY_RETRY_S[1])
+            wait_s = min(wait_s * 2, MAX_KEY_RETRY_S)
     except BaseException:
         paths.instance.unlink(missing_ok=True)
         raise
@@ -158,12 +155,12 @@ class StopPipe(WakePipe):
         self.has_signal = False
         """Whether a signal has come."""
         numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-        self._handlers = {number: signal.signal(number, self._note_signal) for number in numbers}
+        self._handlers = {number: signal.signal(number, self._record_signal) for number in numbers}
         # The kernel may deliver a signal to any thread (after SIGCONT it does), which would not interrupt the main
         # thread's poll.
         self._wakeup_fd = signal.set_wakeup_fd(self.wakeup_fd(), warn_on_full_buffer=False)
 
-    def _note_signal(self, *_: object) -> None:
+    def _record_signal(self, *_: object) -> None:
         self.has_signal = True
         self.wake()
 
@@ -188,28 +185,23 @@ def _serve(config: Config, address: str, patience_s: float, stop: StopPipe) -> b
         context, store = background.context, background.context.store
         meter = Meter()
         watch, server = _begin_server(background, meter, stop, ending)
-        _note_instance(paths, str(server.path))
+        _record_instance(paths, str(server.path))
         # Hooks that come while csmd ends find no endpoint and spool at once.
         ending.callback(paths.endpoint.unlink, missing_ok=True)
         ending.callback(log.info, "stopping")
-        ending.callback(
-            lambda: notify_manager("" if background.restarts and not stop.has_signal else address, "STOPPING=1")
-        )
+        ending.callback(_notify_stopping, background, stop, address)
         # Before the endpoint is written: a mark that a hook makes from now on concerns this daemon.
         for mark in (paths.stopped_mark, paths.hung_mark, paths.missing_mark):
             mark.unlink(missing_ok=True)
         files.write_atomic(paths.endpoint, f"{server.path}\n".encode())
         watch.follow(context.list_roots(), alone=background.instructions.list_folders())
         background.start()
-        log.info(
-            "listening, directories of transcripts: %d, %s%s",
-            len(context.list_roots()),
-            "search by words and meaning" if context.model_name() else "search by words: no embedding model",
-            ", paused" if server.tools.paused() else "",
-        )
+        search = "search by words and meaning" if context.model_name() else "search by words: no embedding model"
+        pause = ", paused" if server.tools.paused() else ""
+        log.info("listening, directories of transcripts: %d, %s%s", len(context.list_roots()), search, pause)
         if started_by() != "detached":  # else the file is our stderr
             paths.complaint.unlink(missing_ok=True)
-        notify_manager(address, "READY=1", f"STATUS=csmd {csmd.__version__} takes in what happens")
+        notify_manager(address, "READY=1", f"STATUS=csmd {csmd.__version__} captures sessions")
         if patience_s:
             watchdog = Watchdog(address, patience_s, list_watched_parts(server.ping, store, patience_s))
             ending.callback(watchdog.stop)
@@ -252,9 +244,8 @@ def _begin_server(background: Background, meter: Meter, stop: StopPipe, ending: 
     background.end_parts = stop.wake
     background.is_watched = lambda: not watch.trouble and watch.roots == sorted(context.list_roots())
     path = choose_socket_path(context.config.paths.home)
-    tools = background.tool_context(
-        lambda rows, own: build_status(rows, own, watch, meter, started, paused=tools.paused())
-    )
+    report = partial(build_status, watch=watch, meter=meter, started=started)
+    tools = background.tool_context(lambda rows, own: report(rows, own, paused=tools.paused()))
     server = Server(path, background, tools, ended=stop.wake)
     background.ping_server = server.ping
     server.start()
@@ -268,7 +259,7 @@ def _begin_server(background: Background, meter: Meter, stop: StopPipe, ending: 
 
 
 def _watch_directories(stop: StopPipe, background: Background, watch: Watch, meter: Meter) -> None:
-    """Waits until `stop` is woken, and looks for new directories of transcripts meanwhile."""
+    """Looks for new directories of transcripts until `stop` is woken."""
     poll = select.poll()
     poll.register(stop, select.POLLIN)
     while not poll.poll(DIRECTORY_CHECK_S * 1000):
@@ -278,19 +269,18 @@ def _watch_directories(stop: StopPipe, background: Background, watch: Watch, met
             background.sweep_soon()
 
 
-def _note_instance(paths: Paths, socket_file: str) -> None:
+def _record_instance(paths: Paths, socket_file: str) -> None:
     """Records which process serves this home, and its socket; "" if it has none yet."""
     instance = {
-        "pid": os.getpid(),
-        "start": start_token(os.getpid()),
-        "boot": boot_id(),
-        "token": secrets.token_hex(8),
-        "version": csmd.__version__,
-        "proto": wire.PROTO,
-        "socket": socket_file,
-        "service": started_by(),
-    }
+        "pid": os.getpid(), "start": start_token(os.getpid()), "boot": boot_id(), "token": secrets.token_hex(8),
+        "version": csmd.__version__, "proto": wire.PROTO, "socket": socket_file, "service": started_by(),
+    }  # fmt: skip
     files.write_atomic(paths.instance, wire.pretty(instance).encode() + b"\n")
+
+
+def _notify_stopping(background: Background, stop: StopPipe, address: str) -> None:
+    if not background.restarts or stop.has_signal:
+        notify_manager(address, "STOPPING=1")
 
 
 def _end_threads(server: Server, background: Background, watch: Watch) -> None:

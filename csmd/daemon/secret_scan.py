@@ -52,9 +52,8 @@ def scan(context: Context, task: Task) -> Work:
     if fix and not kinds:
         changed = _change_files(context, redact, refused)
     else:
-        changed = _change_files(
-            context, redact, refused, ways=OWN_FILES if fix else PAGE_FILES, chosen=_make_own_file_test(context)
-        )
+        ways, is_chosen = OWN_FILES if fix else PAGE_FILES, _make_own_file_test(context)
+        changed = _change_files(context, redact, refused, ways=ways, should_change=is_chosen)
     if refused and fix and task.is_own:
         raise StoreError(refused[0], hint="make it writable")
     secrets += in_files
@@ -88,16 +87,15 @@ def _count_kinds(secrets: Sequence[Mapping[str, Any]]) -> Counter[str]:
 def record_scan(context: Context, remaining: Mapping[str, int], in_turns: Mapping[str, int]) -> None:
     """Records the secrets that a scan has left in the store, by kind."""
     store, rules = context.store, context.rules
-    store.write(
-        lambda rows: stored_secrets.record_scan(rows, rules, remaining, in_turns, key=store.hash_key, now=now_iso())
-    )
+    record = partial(stored_secrets.record_scan, key=store.hash_key, now=now_iso())
+    store.write(lambda rows: record(rows, rules, remaining, in_turns))
     context.withholds = bool(remaining)
 
 
 def _scan_database(
     context: Context, redact: Redact, *, fix: bool, sessions: Sequence[int] | None = None
 ) -> Batches[Findings]:
-    """The secrets that `redact` finds in all texts; with `sessions`, only in turns of these sessions.
+    """Returns the secrets that `redact` finds in all texts; with `sessions`, only in turns of these sessions.
 
     Pages repeat the store, so secrets are removed from them at once: otherwise they would look edited by a person.
     """
@@ -115,8 +113,8 @@ def _scan_database(
                 redacted, kinds = redact(text)
                 if not kinds:
                     continue
-                ident, session = store.read(partial(stored_secrets.find_secret_row, table=table, seq=seq))
-                where = {"table": table, "column": column, "id": ident, "session": session}
+                row_id, session = store.read(partial(stored_secrets.find_secret_row, table=table, seq=seq))
+                where = {"table": table, "column": column, "id": row_id, "session": session}
                 secrets += [{**where, **asdict(secret)} for secret in stored_secrets.find_secrets(text, redact, key)]
                 if fix or table == "pages":
                     change = partial(purge.change_row, table=table, column=column, seq=seq, new=redacted, key=key)
@@ -125,21 +123,20 @@ def _scan_database(
             if table != "pages":  # no one may read a page until its file matches
                 yield {"step": "scanning", "done": number, "total": len(text_columns.PURGE_ACTIONS)}
         if (table, column) == LAST_PAGE_COLUMN:
-            fixed += _change_files(context, redact, [], ways=PAGE_FILES, chosen=_make_page_test(context))
+            fixed += _change_files(context, redact, [], ways=PAGE_FILES, should_change=_make_page_test(context))
     return secrets, fixed
 
 
 def _scan_files(context: Context, redact: Redact, degraded: list[str]) -> Batches[list[dict[str, Any]]]:
-    """The secrets in csmd's own files; adds files that cannot be read to `degraded`."""
+    """Returns the secrets in csmd's own files; adds files that cannot be read to `degraded`."""
     paths, key = context.config.paths, context.store.hash_key
     secrets: list[dict[str, Any]] = []
     for path, way in purge_files.list_files(paths.home, paths.log_dir):
         try:
             for text in purge_files.read_texts(path) if way == "copy" else purge_files.read_pieces(path):
                 yield {"step": "files"}
-                secrets += [
-                    {"file": str(path), **asdict(secret)} for secret in stored_secrets.find_secrets(text, redact, key)
-                ]
+                hits = stored_secrets.find_secrets(text, redact, key)
+                secrets += [{"file": str(path), **asdict(secret)} for secret in hits]
         except (StoreError, OSError):
             degraded.append(f"{path} could not be read")
     return secrets
@@ -166,7 +163,7 @@ OWN_FILES: tuple[FileWay, ...] = (*PAGE_FILES, "lines", "rewrite")
 
 def _change_files(
     context: Context, redact: Redact, refused: list[str], *, ways: Collection[FileWay] | None = None,
-    chosen: purge_files.ShouldChange = lambda *_: True,
+    should_change: purge_files.ShouldChange = lambda *_: True,
 ) -> int:  # fmt: skip
     """Removes secrets from csmd's own files of these ways (None: all) that are `chosen`; returns how many changed.
 
@@ -179,7 +176,7 @@ def _change_files(
 
     paths = context.config.paths
     changes = purge_files.change_files(
-        paths.home, paths.log_dir, redact_and_count, ways=ways, chosen=chosen,
+        paths.home, paths.log_dir, redact_and_count, ways=ways, chosen=should_change,
         refusing=lambda path, error: refused.append(f"{path} could not be changed: {error.strerror}"),
     )  # fmt: skip
     return len(changes.removed) + len(changes.rewritten)
@@ -209,7 +206,7 @@ def remove_late_secrets(context: Context, _: Task) -> Work:
     keys = store.read(lambda rows: stored_secrets.list_session_seqs(rows, late_sessions))
     fixed = (yield from _scan_database(context, redact, fix=True, sessions=keys))[1]
     refused: list[str] = []
-    fixed += _change_files(context, redact, refused, ways=OWN_FILES, chosen=_make_own_file_test(context))
+    fixed += _change_files(context, redact, refused, ways=OWN_FILES, should_change=_make_own_file_test(context))
     if refused:
         raise StoreError(refused[0], hint="make it writable")
     store.write(lambda rows: stored_secrets.end_late_secrets(rows, late_sessions))
@@ -223,7 +220,7 @@ KEEP_DAYS = 7
 
 
 def list_secret_warnings(secrets: stored_secrets.FoundSecrets | None) -> list[str]:
-    """The warning in `csmd status` about findings of newer rules."""
+    """Returns the warning in `csmd status` about findings of newer rules."""
     if secrets is None:
         return []
     kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(secrets.kinds.items()))

@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +55,15 @@ SEND_MARGIN_S = 0.015
 RECEIPT_S = 0.01
 #: The longest deadline that a caller can set.
 MAX_DEADLINE_MS = 3_600_000
-#: How many requests are received before waiting ones are continued.
+#: Requests that are received before waiting ones are continued.
 MAX_RECEIVED = 200
-#: How many requests a stopping daemon still answers with `retry`.
+#: Requests that a stopping daemon still answers with `retry`.
 MAX_TURNED_AWAY = 10_000
+DRAIN_BYTES = 4096
 #: A longer payload is decoded on a reader's thread, so that other hooks are served meanwhile.
 MAX_INLINE_BYTES = 256 * 1024
+#: The longest answer that is redacted on the socket's thread: a hook's or an error. Longer ones were redacted in `_call`.
+MAX_INLINE_ANSWER_BYTES = 65_536
 INTERNAL_ERROR = b'{"error":"internal error, see the log"}'
 
 #: An exchange in steps: yields each future that it waits for, is sent the result, and returns the body of the answer.
@@ -136,11 +140,11 @@ class WakePipe:
         self._lock = threading.RLock()
 
     def fileno(self) -> int:
-        """The descriptor to poll."""
+        """Returns the descriptor to poll."""
         return self._out.fileno()
 
     def wakeup_fd(self) -> int:
-        """The descriptor whose writing wakes, for `signal.set_wakeup_fd`."""
+        """Returns the descriptor whose writing wakes, for `signal.set_wakeup_fd`."""
         return self._in.fileno()
 
     def wake(self) -> None:
@@ -151,7 +155,7 @@ class WakePipe:
     def drain(self) -> None:
         """Empties the pipe."""
         with suppress(BlockingIOError):
-            while self._out.recv(4096):
+            while self._out.recv(DRAIN_BYTES):
                 pass
 
     def close(self) -> None:
@@ -192,6 +196,7 @@ class Server(threading.Thread):
         self._pipe.wake()
 
     def run(self) -> None:
+        """Serves requests until `stop`."""
         try:
             with zmq.Context() as ctx, ctx.socket(zmq.ROUTER) as router:
                 self._serve(router)
@@ -252,8 +257,8 @@ class Server(threading.Thread):
         if request.proto > wire.PROTO:
             self._send(identity, Reply(status="upgrade"))
             return
-        patience_s = min(max(request.deadline_ms, 0), MAX_DEADLINE_MS) / 1000
-        exchange = Exchange(identity, request, time.monotonic() + patience_s)
+        deadline_s = min(max(request.deadline_ms, 0), MAX_DEADLINE_MS) / 1000
+        exchange = Exchange(identity, request, time.monotonic() + deadline_s)
         self._advance(exchange, self._run_exchange(exchange))
 
     def _advance(self, exchange: Exchange, steps: Steps, finished: Future[Any] | None = None) -> None:
@@ -269,16 +274,14 @@ class Server(threading.Thread):
         except StopIteration as end:
             self._waiting.answer(exchange, Reply(status="ok", body=end.value))
         except CsmdError as error:
-            is_refused = isinstance(error, StoreError) and exchange.is_hook
-            self._waiting.answer(
-                exchange, Reply(status="refused" if is_refused else "error", body=_encode_error(error))
-            )
+            status: wire.Status = "refused" if isinstance(error, StoreError) and exchange.is_hook else "error"
+            self._waiting.answer(exchange, Reply(status=status, body=_encode_error(error)))
         except Exception:
             log.exception("%s failed", _describe(exchange.request))
             self._waiting.answer(exchange, Reply(status="error", body=INTERNAL_ERROR))
         else:
             self._waiting.admit(exchange)
-            future.add_done_callback(lambda done: self.ping(lambda: self._advance(exchange, steps, done)))
+            future.add_done_callback(lambda result: self.ping(lambda: self._advance(exchange, steps, result)))
 
     def _run_exchange(self, exchange: Exchange) -> Steps:
         if exchange.request.verb == "call":
@@ -313,18 +316,15 @@ class Server(threading.Thread):
             return None
         # Looking up a directory's project may touch a slow disk, so it runs as a read: neither this thread nor the
         # writer waits.
-        placing = (
-            store.submit_read(lambda rows: ingest.find_event_project(rows, event), lane="hook") if event.text else None
-        )
+        placing = None
+        if event.text:
+            placing = store.submit_read(lambda rows: ingest.find_event_project(rows, event), lane="hook")
         # The answers to these events do not depend on the event itself, so they are composed while it is written.
         composing = self._compose(exchange, event) if event.name in ("prompt", "tool_failure") else None
-        place = (yield placing) if placing is not None else None
+        project = (yield placing) if placing is not None else None
         key, room = store.hash_key, self.background.context.config.settings.capture_session_bytes
-        is_new = yield store.submit(
-            lambda rows: ingest.record_event(
-                rows, event, redacted=redacted, key=key, now=now_iso(), place=place, max_session_bytes=room
-            )
-        )
+        record = partial(ingest.record_event, redacted=redacted, key=key, place=project, max_session_bytes=room)
+        is_new = yield store.submit(lambda rows: record(rows, event, now=now_iso()))
         exchange.stored = True
         if is_new and event.name == "session_start":
             self.background.context.starts.add(event)
@@ -346,9 +346,8 @@ class Server(threading.Thread):
         at, excludes = now_iso(), self.background.context.excludes
 
         def decode(_: Rows | None = None) -> Decoded | BadInput:
-            return ingest.decode_permitted(
-                request.host, request.body, excludes, name=request.name, event_id=request.id, at=at
-            )
+            host, body = request.host, request.body
+            return ingest.decode_permitted(host, body, excludes, name=request.name, event_id=request.id, at=at)
 
         # Exclusions are looked up on the disk, except in a pause.
         is_asking = excludes.reads_disk and not excludes.pauses().covers(at)
@@ -361,12 +360,9 @@ class Server(threading.Thread):
     def _quarantine(self, rows: Rows, request: Request, reason: str) -> None:
         """Notes and counts a malformed event; on the writer, because the note is a file that is flushed to the disk."""
         files.quarantine(
-            self.background.context.config.paths.quarantine,
-            source=f"hook {request.name}",
-            reason=reason,
-            data=request.body,
-            now=now_iso(),
-        )
+            self.background.context.config.paths.quarantine, source=f"hook {request.name}", reason=reason,
+            data=request.body, now=now_iso(),
+        )  # fmt: skip
         activity.increment_counters(rows, [(ingest.BAD_EVENTS, 1)])
 
     def _compose(self, exchange: Exchange, event: Event) -> Future[Injection] | None:
@@ -380,9 +376,8 @@ class Server(threading.Thread):
             failed: Future[Injection] = Future()
             failed.set_exception(DeadlineExceeded(LATE_ERROR))
             return failed
-        return self.store.submit_read(
-            lambda rows: injection.compose_injection(rows, context, event, left_s), lane="hook", deadline_s=left_s
-        )
+        compose = partial(injection.compose_injection, context=context, event=event, left_s=left_s)
+        return self.store.submit_read(compose, lane="hook", deadline_s=left_s)
 
     def _inject(self, exchange: Exchange, event: Event, composing: Future[Injection] | None) -> Steps:
         """Commits the receipt of an injection and returns the answer, b"" for none; DeadlineExceeded once the hook has
@@ -461,13 +456,8 @@ class Server(threading.Thread):
                 log.warning("a peer went away before its answer: error %d", error.errno)
 
 
-#: The longest answer that is redacted on the socket's thread: a hook's or an error. Longer ones were redacted in
-#: `_call`.
-MAX_INLINE_ANSWER_BYTES = 65_536
-
-
 def _withhold_body(body: bytes) -> bytes:
-    """An answer, redacted by the present rules."""
+    """Returns an answer, redacted by the present rules."""
     try:
         return wire.dumps(withhold(wire.loads(body))).encode()
     except BadInput:  # plain text
@@ -486,7 +476,7 @@ def call_tool(
 
 
 def _describe(request: Request) -> str:
-    """The request in csmd's words, because a peer can send anything as a name."""
+    """Returns the request in csmd's words, because a peer can send anything as a name."""
     return request.name if request.name in TOOLS else "an event" if request.verb == "event" else "a call"
 
 
@@ -495,5 +485,5 @@ def _encode_error(error: CsmdError) -> bytes:
 
 
 def _encode_json(value: Any) -> bytes:
-    """JSON that can be encoded, even if a path or an argument holds lone surrogates."""
+    """Returns JSON that can be encoded, even if a path or an argument holds lone surrogates."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")

@@ -36,7 +36,7 @@ def notify_manager(address: str, *state: str) -> None:
 
 @dataclass(slots=True)
 class Part:
-    """A thread that must not get stuck: `ask` makes it call back, within `patience_s`."""
+    """A thread that must not get stuck: `ping` makes it call back, within `patience_s`."""
 
     ping: Callable[[Callable[[], None]], None]
     patience_s: float
@@ -76,6 +76,7 @@ class Watchdog(threading.Thread):
         self._stopping = threading.Event()
 
     def run(self) -> None:
+        """Notifies the manager until `stop`."""
         self.step(time.monotonic())
         while not self._stopping.wait(self._every_s):
             self.step(time.monotonic())
@@ -95,8 +96,6 @@ class Watchdog(threading.Thread):
 def list_watched_parts(
     server: Callable[[Callable[[], None]], None], store: Store, patience_s: float
 ) -> dict[str, Part]:
-    """The parts of a daemon that must not get stuck, for a manager with this patience."""
-    return {
-        "the socket's thread": Part(server, patience_s * ANSWER_SHARE),
-        "the writer": Part(partial(ping_writer, store), WRITER_TIMEOUT_S),
-    }
+    """Returns the parts of a daemon that must not get stuck, for a manager with this patience."""
+    socket_thread = Part(server, patience_s * ANSWER_SHARE)
+    return {"the socket's thread": socket_thread, "the writer": Part(partial(ping_writer, store), WRITER_TIMEOUT_S)}

@@ -27,13 +27,9 @@ from csmd.text.display import amount
 
 log = logging.getLogger(__name__)
 
-#: How many spooled events share one commit, for which a hook may wait.
+#: A hook may wait for a commit, which stores at most this many spooled events and bytes.
 MAX_GROUP_FILES = 32
-#: How many bytes of them share one commit.
 MAX_GROUP_BYTES = 2 * 1024 * 1024
-
-
-# --- the spool
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +49,8 @@ def replay(context: Context) -> bool:
         if context.is_stopping:
             break
         for queued in [_queue(context, path) for path in group]:
-            done = context.guard("spooled event", partial(_finish, context, queued), about=queued.path.name)
-            stored += bool(done)
+            finish = partial(_finish, context, queued)
+            stored += bool(context.guard("spooled event", finish, about=queued.path.name))
     if stored:
         log.info("stored %s that hooks spooled while the daemon did not answer", amount(stored, "event"))
     return stored > 0
@@ -107,20 +103,14 @@ def _submit(context: Context, path: Path, spooled: files.Spooled) -> QueuedEvent
 def _submit_event(context: Context, event: Event, redacted: Counter[str]) -> Future[bool]:
     """Queues the write of an event; the result is whether it starts a session without a brief."""
     store, room = context.store, context.config.settings.capture_session_bytes
-    place = store.read(lambda rows: ingest.find_event_project(rows, event))
+    project = store.read(lambda rows: ingest.find_event_project(rows, event))
 
     def write(rows: Rows) -> bool:
         injection.delete_receipts(rows, event)  # its hook got no answer in time, whatever was sent
         ingest.record_event(
-            rows,
-            event,
-            redacted=redacted,
-            key=store.hash_key,
-            now=now_iso(),
-            place=place,
-            max_session_bytes=room,
+            rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=project, max_session_bytes=room,
             is_replayed=True,
-        )
+        )  # fmt: skip
         return event.name == "session_start" and not session_context.is_briefed(rows, event.session_id)
 
     return store.submit(write, wait=True)
@@ -157,12 +147,9 @@ def _quarantine(context: Context, path: Path, reason: str) -> None:
     with suppress(OSError, BadInput), files.open_regular(path, follow_links=False) as file:
         data = file.read(files.SPOOL_LIMIT_BYTES)
     files.quarantine(
-        context.config.paths.quarantine,
-        source=redact(str(path), Counter()),
-        reason=redact(reason, Counter()),
-        data=data,
-        now=now_iso(),
-    )
+        context.config.paths.quarantine, source=redact(str(path), Counter()), reason=redact(reason, Counter()),
+        data=data, now=now_iso(),
+    )  # fmt: skip
     context.store.write(lambda rows: activity.increment_counters(rows, [(ingest.BAD_EVENTS, 1)]))
     try:
         path.unlink(missing_ok=True)

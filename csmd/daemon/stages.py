@@ -12,7 +12,6 @@ from csmd import machine
 from csmd.capture import whole_text
 from csmd.daemon.context import Context, iso_before, now_iso, to_local_time
 from csmd.daemon.dreaming import Dreaming
-from csmd.daemon.memory_release import release_freed_memory
 from csmd.dream import day_files
 from csmd.embedding import token_counter
 from csmd.extraction import digest, packets, statements
@@ -35,43 +34,41 @@ from csmd.store.sqlite import Rows
 from csmd.text import prose
 from csmd.vocabulary import QUIET_S
 
-#: After this the stages run again, even if nothing was stored.
+#: The stages run again after this time, even if nothing was stored.
 RERUN_S = 300.0
-#: After this they run again if a stage failed (for example because a model does not load) or a session is active.
+#: The same if a stage failed (for example because a model does not load) or a session is active.
 RERUN_SOON_S = 30.0
-#: Time for which new rows wait while a dream is running and no session is active.
+#: New rows wait for this long while a dream is running and no session is active.
 DREAM_REST_S = 5.0
-#: Time for which a turn reported by a hook waits for the transcript before it is judged.
+#: A turn reported by a hook waits for this long for the transcript before it is judged.
 PROVISIONAL_TIMEOUT_S = 120.0
-#: Provisional turns that one read or write examines, at a millisecond each at most.
+#: Provisional turns of one read or write, at up to a millisecond each.
 PROVISIONAL_BATCH = 20
-#: Most batches of provisional turns in one sweep.
+#: Batches of provisional turns in one sweep.
 MAX_PROVISIONAL_BATCHES = 10
-#: How often a task runs all stages: one may depend on rows that a later one writes.
+#: A task runs all stages this often: one may depend on rows that a later one writes.
 MAX_PASSES = 3
 #: Texts embedded at a time.
 EMBED_TEXTS = 8
-#: Characters of a memory's part; each part is embedded by itself.
+#: A longer memory is embedded in parts.
 PART_CHARACTERS = 1000
 #: Most parts of a memory.
 MAX_PARTS = 12
-#: Most turns whose tokens are counted in one request: a hook's query may wait for it.
+#: A hook's query may wait for the tokens of these turns, counted in one request, and for no more characters than these.
 BATCH_TURNS = 50
-#: Most characters of these turns.
 BATCH_CHARACTERS = 200_000
-#: The longest whole text of a turn whose tokens are counted.
+#: The tokens of a longer turn are not counted.
 MAX_COUNTED_CHARACTERS = 4_000_000
-#: Time that the worker has for counting tokens; it may have to load the tokenizer's data.
+#: The worker may have to load the tokenizer's data before it counts.
 COUNT_TIMEOUT_S = 5.0
-#: Below this load per core, vectors are made on two cores; they cause a load of 1 per core themselves.
+#: Load per core below which vectors are made on two cores; they cause a load of 1 per core themselves.
 BUSY_LOAD = 1.5
-#: Duration of a step of indexing, embedding or linking, which delays other work.
+#: A step of indexing, embedding or linking delays other work for this long.
 SLICE_S = 0.2
-#: After this many commits memory is freed.
+#: Memory is freed after this many commits, and after a rest after fewer.
 BURST_COMMITS = 500
-#: After a rest memory is freed after this many commits.
 IDLE_COMMITS = 10
-#: How often the file of an active session is written in the background.
+#: The file of an active session is written this often in the background.
 LIVE_FILE_EVERY_S = 60.0
 #: Runs a part of a stage, given whether a task waits for all of it; returns how many rows it processed.
 Step = Callable[["Stages", bool], int]
@@ -84,23 +81,23 @@ def _write_checkpoints(stages: Stages, _: bool) -> int:
     return checkpoint.step(stages.store, since=since, distilling=settings.stages_distill)
 
 
-def _read_tool_words(stages: Stages, force: bool) -> int:
-    return statements.tool_words_step(stages.store, quiet_before=iso_before(0 if force else QUIET_S["stage"]))
-
-
 def _relate_failures(stages: Stages, force: bool) -> int:
-    """One session; one that fails is shown in status and does not block others."""
+    """Relates the failures of one session; a session that fails is shown in status and does not block others."""
     now = now_iso()
     for session in failure_links.find_pending(stages.store, stages.pace(force)):
-        look = partial(failure_links.relate_session, stages.store, session, now=now)
-        count = stages.context.guard("gotchas of session", look, about=session.session_id, strict=force, is_stage=True)
+        relate = partial(failure_links.relate_session, stages.store, session, now=now)
+        about = session.session_id
+        count = stages.context.guard("gotchas of session", relate, about=about, strict=force, is_stage=True)
         if count is not None:
             return count
     return failure_links.recheck_sessions(stages.store, now=now)
 
 
 def _promote_habits(stages: Stages, force: bool) -> int:
-    """Without `force` a project with an active session waits: it would be counted again with every turn."""
+    """Promotes the habits of a project; without `force` one with an active session waits until that is over.
+
+    Otherwise it would be counted again with every turn.
+    """
     settings, now = stages.context.config.settings, now_iso()
     if not settings.stages_candidates:
         return 0
@@ -118,18 +115,14 @@ def _write_digests(stages: Stages, force: bool) -> int:
 
 
 def _write_days(stages: Stages, force: bool) -> int:
-    """An unwritable folder is shown in status and does not fail a sync."""
+    """Writes the files of days; an unwritable directory is shown in status and does not fail a sync."""
     config = stages.context.config
     if not config.settings.stages_daily:
         return 0
     write = partial(
-        day_files.update_files,
-        stages.store,
-        config.paths.memory,
-        now=now_iso(),
-        to_local=to_local_time,
+        day_files.update_files, stages.store, config.paths.memory, now=now_iso(), to_local=to_local_time,
         rest_s=0 if force else LIVE_FILE_EVERY_S,
-    )
+    )  # fmt: skip
     return stages.context.guard("daily files", write, is_stage=True) or 0
 
 
@@ -149,7 +142,9 @@ def _tag_topics(stages: Stages, force: bool) -> int:
 #: The stages after distillation, in order: each reads rows that earlier ones have written.
 AFTER_DISTILLING: Mapping[str, Step] = {
     "checkpoints": _write_checkpoints,  # first, because a compaction waits for it
-    "tool words": _read_tool_words,
+    "tool words": lambda stages, force: statements.tool_words_step(
+        stages.store, quiet_before=iso_before(0 if force else QUIET_S["stage"])
+    ),
     "speakers": lambda stages, _: speakers.step(stages.store, now=now_iso()),
     "believe": lambda stages, _: remember.believe(stages.store)[0],
     "open matters": lambda stages, _: open_matters.step(stages.store, now=now_iso()),
@@ -194,13 +189,13 @@ class Stages:
         """Runs all stages if anything was stored since they finished."""
         guard, embedded = partial(self.context.guard, is_stage=True), False
         commits, began = self.store.commits, time.monotonic()
+        has_rested = now >= self._next_run
         if not at_task:  # a task may bring a model
-            if commits == self._done_commits and now < self._next_run:
-                return StepResult(worked=False, embedded=False)
-            if began < self._last_run + DREAM_REST_S and self.dreaming.is_alone_since(self._last_run):
+            is_resting = began < self._last_run + DREAM_REST_S and self.dreaming.is_alone_since(self._last_run)
+            if is_resting or (commits == self._done_commits and not has_rested):
                 return StepResult(worked=False, embedded=False)
         self._last_run = began
-        self._has_open_session, rested = False, now >= self._next_run
+        self._has_open_session = False
         worked = bool(guard("distill", self.distill))
         for name in AFTER_DISTILLING:
             worked |= bool(guard(name, partial(self.run_stage, name)))
@@ -209,15 +204,15 @@ class Stages:
             later_stages = {"restatements": self.merge_some, "threads": self.link_some, "tokens": self.count_some}
             for name, batch in () if embedded else later_stages.items():
                 worked |= bool(guard(name, partial(self._repeat, batch, SLICE_S)))
-        failed = any(key in self.context.trouble for key in self.context.stage_failures)
         is_busy = at_task or worked or embedded or self.context.is_stopping
         is_done = not (is_busy or self._has_open_session or self.context.backlog)
         # After a rest, memory used since the last burst is freed too.
-        if is_done and commits - self._released_commits > (IDLE_COMMITS if rested else BURST_COMMITS):
+        if is_done and commits - self._released_commits > (IDLE_COMMITS if has_rested else BURST_COMMITS):
             self.context.guard("freeing memory", self._release_memory)
             is_done = False  # that was a commit, and there may be others
+        has_failed = any(key in self.context.trouble for key in self.context.stage_failures)
         # A part of an active session may have been left for later.
-        reruns_soon = failed or bool(self.store.read(self._active_sessions))
+        reruns_soon = has_failed or bool(self.store.read(self._active_sessions))
         self._done_commits = commits if is_done else -1
         self._next_run = now + (RERUN_SOON_S if reruns_soon else RERUN_S)
         return StepResult(worked, embedded)
@@ -227,7 +222,10 @@ class Stages:
         return cursors.list_sessions_at_work(rows, quiet_before=iso_before(QUIET_S["stage"]))
 
     def pace(self, force: bool) -> cursors.Pace:
-        """The sessions to be processed whole; with `force` also active ones, up to their turns at the task's begin."""
+        """Returns the sessions that may be processed whole.
+
+        With `force` these include active sessions, up to the turns that they had when the task began.
+        """
         at_begin = self._turns_at_begin if force else {}
         return cursors.Pace(quiet_before=iso_before(QUIET_S["stage"]), now=now_iso(), required=at_begin)
 
@@ -237,7 +235,7 @@ class Stages:
         The daemon runs for weeks and is idle most of the time.
         """
         self.store.shrink()
-        release_freed_memory()
+        machine.release_freed_memory()
         self._released_commits = self.store.commits
 
     def distill(self) -> int:
@@ -257,19 +255,17 @@ class Stages:
         for session in statements.list_behind(self.store):
             if self.context.is_stopping:
                 break
-            # The rest of a half-read session exists but is not in the store yet.
-            is_half_read = session.path in self.context.partly_read or session.path in self.context.backlog
-            if is_half_read or (not force and self.context.waits_for_others(session)):
+            # The rest of a partly read session exists but is not in the store yet.
+            is_partly_read = session.path in self.context.partly_read or session.path in self.context.backlog
+            if is_partly_read or (not force and self.context.waits_for_others(session)):
                 self._has_open_session = True
                 continue
             # A last turn in the future (the clock was set back) would keep its session open until then.
             settled = force or statements.is_settled(session, quiet_before=quiet) or session.last_at > now
             self._has_open_session |= not settled
-            work = partial(statements.distill, self.store, session, settled=settled)
-            yield (
-                self.context.guard("distilling session", work, about=session.session_id, strict=force, is_stage=True)
-                or 0
-            )
+            distill = partial(statements.distill, self.store, session, settled=settled)
+            about = session.session_id
+            yield self.context.guard("distilling session", distill, about=about, strict=force, is_stage=True) or 0
 
     def run_stage(self, name: str) -> int:
         """Runs one stage on all waiting rows, or on some if a client waits; returns how many."""
@@ -287,18 +283,17 @@ class Stages:
     def run_until_done(self) -> Iterator[int]:
         """Runs every stage until none has rows left; yields the number of rows after each step.
 
-        An active session always adds more: the rows that were there at first are processed, the rest follows in the
-        background.
+        An active session always adds more: the rows that existed at first are processed, the others in the background.
         """
         self._turns_at_begin = self.store.read(self._active_sessions)
-        for passed in range(MAX_PASSES):
+        for number in range(MAX_PASSES):
             total = 0
             for name, step in AFTER_DISTILLING.items():
                 while count := step(self, True):
                     total += count
                     yield count
                     # A day's file is rewritten for each line of an active session.
-                    if (passed or name == "daily") and self.context.client_is_waiting():
+                    if (number or name == "daily") and self.context.client_is_waiting():
                         break
             if not total:
                 return
@@ -352,25 +347,23 @@ class Stages:
         waiting = store.read(partial(compactions.list_uncounted, limit=BATCH_TURNS, characters=BATCH_CHARACTERS))
         if not waiting:
             return 0
-        whole_texts = {
-            turn.seq: text for turn in waiting if turn.dropped and (text := self._read_whole(turn.seq)) is not None
-        }
-        counts = embedder.count_tokens(
-            [*(turn.text for turn in waiting), *whole_texts.values()], deadline_s=COUNT_TIMEOUT_S
-        )
+        cut = [turn for turn in waiting if turn.dropped]
+        whole_texts = {turn.seq: text for turn in cut if (text := self._read_whole(turn.seq)) is not None}
+        texts = [*(turn.text for turn in waiting), *whole_texts.values()]
+        counts = embedder.count_tokens(texts, deadline_s=COUNT_TIMEOUT_S)
         if counts is None:
             return 0
         whole_counts = dict(zip(whole_texts, counts[len(waiting) :], strict=True))
 
-        def note(rows: Rows) -> None:
+        def record_counts(rows: Rows) -> None:
             for turn, tokens in zip(waiting, counts, strict=False):
                 compactions.record_count(rows, turn, tokens, whole=whole_counts.get(turn.seq))
 
-        store.write(note)
+        store.write(record_counts)
         return len(waiting)
 
     def _read_whole(self, seq: int) -> str | None:
-        """The whole text of a cut turn in its transcript; None if it is missing or too long to be counted."""
+        """Returns the whole text of a cut turn in its transcript; None if it is missing or too long to be counted."""
         (turn,) = self.store.read(lambda rows: turns.find_cut(rows, [seq]))
         sources = self.store.read(partial(whole_text.find_sources, turn=turn, key=self.store.hash_key))
         text = run_to_end(whole_text.read_whole(turn, sources, excludes=self.context.excludes, is_thorough=False))
@@ -381,14 +374,9 @@ class Stages:
     def close_provisional(self) -> None:
         """Settles provisional turns that the transcript did not confirm in time, some in each sweep."""
         before = iso_before(PROVISIONAL_TIMEOUT_S)
+        find_expired = partial(provisional_turns.list_expired_provisional, before=before, limit=PROVISIONAL_BATCH)
         for _ in range(MAX_PROVISIONAL_BATCHES):
-            find_expired = partial(
-                provisional_turns.list_expired_provisional,
-                before=before,
-                after=self._provisional,
-                limit=PROVISIONAL_BATCH,
-            )
-            expired, self._provisional = self.store.read(find_expired)
+            expired, self._provisional = self.store.read(partial(find_expired, after=self._provisional))
             if expired:
                 self.store.write(partial(provisional_turns.close_provisional, seqs=expired))
             if self._provisional == provisional_turns.START:
@@ -396,7 +384,7 @@ class Stages:
 
 
 def _split_text(kind: str, text: str) -> list[tuple[int, int, str]]:
-    """(start, end, text to embed) of a row's parts: a passage is one part, on one line."""
+    """Returns (start, end, text to embed) of a row's parts: a passage is one part, on one line."""
     if kind == "passage":
         return [(0, len(text), " ".join(text.split()))]
     return [(start, end, text[start:end]) for start, end in prose.find_chunks(text, limit=PART_CHARACTERS)[:MAX_PARTS]]

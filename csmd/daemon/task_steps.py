@@ -24,16 +24,17 @@ def repeat_batches(step: str, batch: Callable[[], int], total: int = 0) -> Batch
     Rows that arrive meanwhile are processed too, up to three times `total`, so that running sessions do not prolong it
     forever.
     """
-    done = 0
+    processed = 0
     if total:
-        yield {"step": step, "done": done, "total": total}
-    while (not total or done < 3 * total) and (batch_count := batch()):
-        done += batch_count
-        yield {"step": step, "done": min(done, total), "total": total} if total else {"step": step, "done": done}
+        yield {"step": step, "done": processed, "total": total}
+    while (not total or processed < 3 * total) and (batch_count := batch()):
+        processed += batch_count
+        shown = min(processed, total) if total else processed
+        yield {"step": step, "done": shown, **({"total": total} if total else {})}
 
 
 def seconds_since(began: float) -> float:
-    """The seconds since a monotonic time, in milliseconds' precision."""
+    """Returns the seconds since a monotonic time, in milliseconds' precision."""
     return round(time.monotonic() - began, 3)
 
 
@@ -56,10 +57,8 @@ def cleanse(context: Context) -> Batches[None]:
         if context.store.cleanse():
             cache.clear()
             return
-    raise StoreError(
-        "the write-ahead log could not be emptied: another program reads the database all the time",
-        hint="close programs that have csmd.db open, then `csmd restart` to finish the purge",
-    )
+    hint = "close programs that have csmd.db open, then `csmd restart` to finish the purge"
+    raise StoreError("the write-ahead log could not be emptied: another program keeps reading the database", hint=hint)
 
 
 #: How long a step waits for a thread's result before other work has its turn.

@@ -11,7 +11,7 @@ import stat
 import time
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, compress
 from pathlib import Path
 
 from csmd.daemon import housekeeping, import_task, provider_tasks, purge_task, secret_scan
@@ -33,22 +33,20 @@ from csmd.text import tokens
 
 #: How long a task works before others have their turn.
 SLICE_S = 0.2
-#: How long a new model may take to load.
 MODEL_LOAD_TIMEOUT_S = 60.0
+#: How often the daemon checks whether a task about secrets is due.
+SECRETS_CHECK_S = 5.0
+#: Rest after such a task failed, which may have read everything.
+SECRETS_RETRY_S = 3600.0
 
 
 class Tasks:
     """Owns the running tasks, of which the background thread steps the last. A client's task goes before csmd's own."""
 
     def __init__(
-        self,
-        context: Context,
-        *,
-        stages: Stages,
-        dreaming: Dreaming,
-        instructions: InstructionRefresh,
+        self, context: Context, *, stages: Stages, dreaming: Dreaming, instructions: InstructionRefresh,
         team_exchange: TeamExchange,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._context, self._stages, self._dreaming, self._instructions = context, stages, dreaming, instructions
         self._running: list[tuple[Task, Generator[None]]] = []
         self._commits, self._is_scanned = -1, False
@@ -59,11 +57,10 @@ class Tasks:
         self._kinds: Mapping[str, Callable[[Task], Work]] = {
             "import": self._import_or_sync, "sync": self._import_or_sync, "undo": dreaming.undo,
             "model": partial(_use_model, context, stages), "export": partial(_export, context),
-            "purge": partial(purge_task.run_purge, context, dreaming=dreaming), "scan": partial(secret_scan.scan,
-            context),
-            "secrets": partial(secret_scan.remove_late_secrets, context), "backup": partial(_back_up, context),
-            "provider": partial(provider_tasks.try_provider, context), "endpoint": partial(provider_tasks.use_for_vectors, context),
-            "team": team_exchange.work,
+            "purge": partial(purge_task.run_purge, context, dreaming=dreaming), "backup": partial(_back_up, context),
+            "scan": partial(secret_scan.scan, context), "secrets": partial(secret_scan.remove_late_secrets, context),
+            "provider": partial(provider_tasks.try_provider, context),
+            "endpoint": partial(provider_tasks.use_for_vectors, context), "team": team_exchange.work,
         }  # fmt: skip
 
     @property
@@ -108,14 +105,10 @@ class Tasks:
             raise StoreError(self._latest_order.error)  # for status: no client waits for it
         if store.commits != self._commits:
             self._commits = store.commits
-            seen, self._secrets, self._late_secrets = store.read(
-                lambda rows: (
-                    stored_secrets.read_rules_of_latest_scan(rows),
-                    stored_secrets.found_secrets(rows),
-                    stored_secrets.sessions_with_late_secrets(rows),
-                )
-            )
-            self._is_scanned = seen == tokens.keyed_hash(context.rules, store.hash_key)
+            self._secrets = store.read(stored_secrets.found_secrets)
+            self._late_secrets = store.read(stored_secrets.sessions_with_late_secrets)
+            scanned_rules = store.read(stored_secrets.read_rules_of_latest_scan)
+            self._is_scanned = scanned_rules == tokens.keyed_hash(context.rules, store.hash_key)
             context.withholds = not self._is_scanned or self._secrets is not None
         secrets = self._secrets
         if not self._is_scanned and not store.read(stored_secrets.holds_text):
@@ -148,8 +141,8 @@ class Tasks:
         if task.kind == "import" and (preview := (yield from import_task.preview_import(context, task))):
             return {**preview, "took_s": seconds_since(began)}
         before = context.store.read(activity.counts)
-        result = (yield from import_task.import_memories(context, task)) if task.kind == "import" else None
         paths: list[str] = []
+        result = (yield from import_task.import_memories(context, task)) if task.kind == "import" else None
         if result is None:
             result, paths = yield from import_task.read_transcripts(context, task)
         if context.store.read(stored_secrets.sessions_with_late_secrets):
@@ -167,19 +160,15 @@ class Tasks:
         degraded = (yield from self._embed()) if task.with_vectors else []
         context.store.checkpoint(truncate=True)
         after = context.store.read(activity.counts)
-        read = {f"transcript {path}" for path in paths}
-        trouble = [
-            f"{what}: {why}"
-            for what, why in sorted(context.trouble.items())
-            if what in read or what.startswith(("distilling", "spooled"))
-        ]
+        transcript_keys = {f"transcript {path}" for path in paths}
+        problems = sorted(context.trouble.items())
+        is_own = [key in transcript_keys or key.startswith(("distilling", "spooled")) for key, _ in problems]
+        trouble = [f"{key}: {problem}" for key, problem in compress(problems, is_own)]
         return {
-            **result,
-            "memories_new": sum(after[name] - before[name] for name in ("memories", "superseded")),
-            "vectors": after["vectors"] - before["vectors"],
-            "took_s": seconds_since(began),
+            **result, "memories_new": sum(after[name] - before[name] for name in ("memories", "superseded")),
+            "vectors": after["vectors"] - before["vectors"], "took_s": seconds_since(began),
             "degraded": [*trouble, *degraded],
-        }
+        }  # fmt: skip
 
     def _embed(self) -> Batches[list[str]]:
         """Embeds and links the waiting rows; returns the problems."""
@@ -203,12 +192,10 @@ def _use_model(context: Context, stages: Stages, task: Task) -> Work:
     config, name = context.config, str(task.order.get("name", ""))
     yield {"step": "copying"}
     try:
-        directory = installed_models.add_model(
-            Path(task.path), config.paths.models, name=name or config.settings.embed_model
-        )
-        is_counting = token_counter.take_from(config.paths.models, task.path) or token_counter.take_installed(
-            config.paths.models
-        )
+        model_name = name or config.settings.embed_model
+        directory = installed_models.add_model(Path(task.path), config.paths.models, name=model_name)
+        folder = config.paths.models
+        is_counting = token_counter.take_from(folder, task.path) or token_counter.take_installed(folder)
     finally:
         if Path(task.path) == config.paths.fetched_model:  # a temporary copy, also if the client has stopped waiting
             shutil.rmtree(task.path, ignore_errors=True)
@@ -220,35 +207,32 @@ def _use_model(context: Context, stages: Stages, task: Task) -> Work:
     except EmbeddingUnavailable as error:
         raise ConfigError(f"the model in {task.path} does not load: {error.what}", hint=error.hint) from error
     stages.restart()
-    return {
-        "model": installed_models.model_identity(directory),
-        "dim": dim,
-        "tokens": "counted" if is_counting else "estimated",
-    }
+    tokens_are = "counted" if is_counting else "estimated"
+    return {"model": installed_models.model_identity(directory), "dim": dim, "tokens": tokens_are}
 
 
 def _back_up(context: Context, task: Task) -> Work:
-    def note(done: int, total: int) -> None:
+    def report_progress(done: int, total: int) -> None:
         """Updates the progress within a batch, for clients that ask on another thread."""
         task.progress.update(done=done, total=total)
 
     yield {"step": "copying"}
-    return housekeeping.make_backup(context, Path(task.path) if task.path else None, note=note)
+    target = Path(task.path) if task.path else None
+    return housekeeping.make_backup(context, target, report_progress=report_progress)
 
 
 def _export(context: Context, task: Task) -> Work:
     """Writes the memories of the task's places into its directory, which is new, empty, or holds an earlier export."""
     began, directory, total = time.monotonic(), Path(task.path), 0
     _prepare_directory(directory)
-    chosen = context.store.read(lambda rows: len(exports.list_exported(rows, task.order["places"])))
+    memory_count = context.store.read(lambda rows: len(exports.list_exported(rows, task.order["places"])))
     is_markdown = bool(task.order.get("markdown"))
     for total in export_file.export_memories(
         context.store, directory, task.order["places"], redacts=context.withholds, is_markdown=is_markdown
     ):
-        yield {"step": "writing", "done": total, "total": chosen}
-    all_memories, forgotten = context.store.read(
-        lambda rows: (len(exports.list_exported(rows, None)), tombstones.count_forgotten(rows))
-    )
+        yield {"step": "writing", "done": total, "total": memory_count}
+    all_memories = context.store.read(lambda rows: len(exports.list_exported(rows, None)))
+    forgotten = context.store.read(tombstones.count_forgotten)
     return {
         "path": str(directory / (export_file.MARKDOWN_NAME if is_markdown else record_schema.FILE_NAME)), "memories": total,
         "project": task.order["project"],
@@ -266,13 +250,6 @@ def _prepare_directory(directory: Path) -> None:
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
         raise ConfigError(f"{directory} is not your directory", hint="choose another directory")
     if foreign_names and not any(is_file(directory / name) for name in export_file.NAMES):
-        raise ConfigError(
-            f"{directory} is not empty: {foreign_names[0]} is in it", hint="name an empty or a new directory"
-        )
+        what = f"{directory} is not empty: {foreign_names[0]} is in it"
+        raise ConfigError(what, hint="name an empty or a new directory")
     files.make_private(directory)
-
-
-#: How often the daemon checks whether a task about secrets is due.
-SECRETS_CHECK_S = 5.0
-#: How long it waits after such a task failed, which may have read everything.
-SECRETS_RETRY_S = 3600.0

@@ -98,8 +98,8 @@ class TeamExchange:
     def _receive(self) -> bool:
         """Stores some of the received changes; not all at once, because a hook may wait for a write."""
         store = self._context.store
-        done = store.write(partial(sharing.receive, changes=self._received, key=store.hash_key, now=now_iso()))
-        self._received = self._received[done:]
+        stored = store.write(partial(sharing.receive, changes=self._received, key=store.hash_key, now=now_iso()))
+        self._received = self._received[stored:]
         return True
 
     # --- requests that a client waits for
@@ -116,9 +116,8 @@ class TeamExchange:
             raise BadInput(f"already joined to {current.url}", hint="csmd team leave")
         yield {"step": "joining"}
         answer = yield from _request({"do": "join", "url": url})
-        joined = TeamRow(
-            url=url, author=answer["author"], epoch=answer["epoch"], joined_at=now_iso(), reached_at=now_iso()
-        )
+        now = now_iso()
+        joined = TeamRow(url=url, author=answer["author"], epoch=answer["epoch"], joined_at=now, reached_at=now)
         store.write(lambda rows: team.join_server(rows, joined))
         return {"url": url, "author": joined.author, "is_new": answer["is_new"]}
 
@@ -156,9 +155,8 @@ class TeamExchange:
                 vector = context.embedder.embed([query], deadline_s=REQUEST_TIMEOUT_S, start=True)[0]
             except EmbeddingUnavailable:
                 log.info("searching the team server by words only: no vector is available")
-        search = sharing.search_order(
-            joined, query, wall=str(order["wall"]), model=model, vector=vector, limit=int(order["limit"])
-        )
+        wall, limit = str(order["wall"]), int(order["limit"])
+        search = sharing.search_order(joined, query, wall=wall, model=model, vector=vector, limit=limit)
         return {"query": query, "hits": (yield from _request(search))["hits"]}
 
 
@@ -174,7 +172,7 @@ def _require_team(store: Store) -> TeamRow:
 
 
 def describe_team(rows: Rows) -> dict[str, Any] | None:
-    """The team part of `csmd status`; None if none was joined."""
+    """Returns the team part of `csmd status`; None if none was joined."""
     joined = team.find_team(rows)
     if joined is None:
         return None

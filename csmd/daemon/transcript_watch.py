@@ -46,8 +46,8 @@ class Watch:
         was recreated), so that its earlier changes had no events.
         """
         self._roots = {(root.parent, False) if is_file(root) else (root, True): root for root in roots}
-        wanted = list(dict.fromkeys([*self._roots, *((root, False) for root in alone)]))
-        present = {key: identity for key in wanted if (identity := _read_identity(key[0])) is not None}
+        directories = list(dict.fromkeys([*self._roots, *((root, False) for root in alone)]))
+        present = {key: identity for key in directories if (identity := _read_identity(key[0])) is not None}
         for key, (identity, watch) in list(self._watched.items()):
             if present.get(key) != identity and self._observer is not None:
                 del self._watched[key]
@@ -101,7 +101,10 @@ class Watch:
 
 
 def _read_identity(root: Path) -> tuple[int, int] | None:
-    """Device and inode, which distinguish a directory from a later one with the same name; None if it is missing."""
+    """Returns the device and inode of a directory; None if it is missing.
+
+    They distinguish it from a later directory with the same name.
+    """
     try:
         info = root.stat()
     except OSError:

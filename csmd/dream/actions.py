@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
+from operator import itemgetter
 from typing import Any, Literal
 
 from csmd.knowledge import Candidate, Evidence, Memory, Provenance
-from csmd.memory import confidence, promotion
+from csmd.memory import confidence, habits, promotion
 from csmd.memory.duplicates import FindingKey
 from csmd.vocabulary import CATEGORIES, Category, Tier
 
@@ -23,10 +25,14 @@ MIN_FACT_SESSIONS = 5
 WORK_FACTS = frozenset({"fix", "files"})
 #: Sessions after which a fact about work is remembered if no session shows otherwise.
 MIN_SURE_SESSIONS = 3
-#: Counts in a sentence: "(3 times in 2 sessions)", "mended 3 times", and ": in 4 of 5 sessions" or ": 9 of 10" at its end.
+#: Counts in a sentence: "(3 times in 2 sessions)", "fixed 3 times", and ": in 4 of 5 sessions" or ": 9 of 10" at its end.
 _COUNTS = re.compile(
-    r"\s*\(\d+ times? in \d+ sessions?\)|(?<=mended) \d+ times|[:,] (?:in )?\d+ of \d+(?: \w+)?(?=\.?$)"
+    r"\s*\(\d+ times? in \d+ sessions?\)|(?<=fixed) \d+ times|[:,] (?:in )?\d+ of \d+(?: \w+)?(?=\.?$)"
 )
+#: Most turns that a fact cites.
+MAX_EVIDENCE_TURNS = 8
+#: The mark of purged or redacted text; a text with it is not quoted.
+REMOVED_TEXT = re.compile(r"\[(?:purged\]|redacted:)")
 #: Origins of memories that confirm nothing: inferred by csmd, or saved by an assistant unasked.
 UNSTATED = frozenset({"model_saved", "inferred"})
 
@@ -48,6 +54,8 @@ COMPARING_KINDS: frozenset[ActionKind] = frozenset({"merge", "strengthen", "supe
 # --- facts
 
 FactKind = Literal["command", "procedure", "fix", "files", "convention"]
+#: (session, uuid) of a turn.
+TurnReference = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +75,36 @@ class Fact:
     sessions: int
     confidence: float
     evidence: tuple[str, ...]
+
+
+def make_fact(
+    kind: FactKind, fingerprint: str, text: str, project: int, *, seen: int, total: int,
+    sources: Sequence[TurnReference],
+) -> Fact | None:  # fmt: skip
+    """Returns a fact with the confidence of its counts; None if too few sessions or turns show it."""
+    sessions = count_sessions(sources)
+    evidence = choose_evidence(sources)
+    if min(sessions, len(evidence)) < habits.MIN_SESSIONS or REMOVED_TEXT.search(text):
+        return None
+    return Fact(
+        kind=kind, fingerprint=fingerprint, text=text, project_seq=project, seen=seen, total=total, sessions=sessions,
+        confidence=habits.estimate_confidence(sessions, fit=seen / total, against=0), evidence=evidence,
+    )  # fmt: skip
+
+
+def choose_evidence(sources: Iterable[TurnReference]) -> tuple[str, ...]:
+    """Returns the uuids of at most MAX_EVIDENCE_TURNS turns, one of each session before a second one of any."""
+    ranks: Counter[str] = Counter()
+    ranked: list[tuple[int, str]] = []
+    for session, uuid in dict.fromkeys(sources):
+        ranked.append((ranks[session], uuid))
+        ranks[session] += 1
+    return tuple(dict.fromkeys(uuid for _, uuid in sorted(ranked, key=itemgetter(0))))[:MAX_EVIDENCE_TURNS]
+
+
+def count_sessions(sources: Iterable[TurnReference]) -> int:
+    """Returns the number of sessions that some turns belong to."""
+    return len({session for session, _ in sources})
 
 
 def is_recurring(fact: Fact) -> bool:
@@ -200,13 +238,12 @@ class Snapshot:
     @property
     def own(self) -> list[Memory]:
         """The memories of the project itself, in an order that depends only on their texts."""
-        return sorted(
-            (memory for memory in self.memories.values() if memory.project_seq == self.project_seq), key=sort_key
-        )
+        own = (memory for memory in self.memories.values() if memory.project_seq == self.project_seq)
+        return sorted(own, key=sort_key)
 
-    def alive(self, ident: str) -> Memory | None:
+    def alive(self, memory_id: str) -> Memory | None:
         """Returns a memory that is neither archived nor replaced; None if it is not in the snapshot."""
-        memory = self.memories.get(ident)
+        memory = self.memories.get(memory_id)
         return memory if memory is not None and memory.is_alive else None
 
     def day(self, scope: int, on: str = "9999") -> int:
@@ -225,9 +262,9 @@ class Snapshot:
         return max(times, default=memory.created_at)
 
     def contents(self) -> Iterator[str]:
-        """Yields, as text, everything that decides which memories are merged, strengthened, superseded or lifted.
+        """Yields the text that decides which memories are merged, strengthened, superseded or lifted.
 
-        Equal snapshots yield equal parts. The time, the use of memories and the facts are left out: they decide only
+        Equal snapshots yield equal parts. The time, the use of memories and the facts are omitted: they decide only
         about the archive and the queue.
         """
         for _, memory in sorted(self.memories.items()):
@@ -235,12 +272,13 @@ class Snapshot:
         sessions = {source.session_id for memory in self.memories.values() for source in memory.provenance}
         injected = frozenset(pair for pair in self.injected if pair[0] in sessions)
         dropped = frozenset(key for key in self.dropped if key[0] in (self.project_seq, self.everywhere))
-        abroad = {ident: _without_use(memory) for ident, memory in self.stated_elsewhere.items()}
-        limited = {"injected": injected, "dropped": dropped, "abroad": abroad}
-        for part in fields(self):
-            if part.name not in ("memories", "near", "now", "days", "facts", "raised"):
-                yield f"{part.name}:"
-                yield from map(repr, _sort_values(limited.get(part.name, getattr(self, part.name))))
+        elsewhere = {memory_id: _without_use(memory) for memory_id, memory in self.stated_elsewhere.items()}
+        limited = {"injected": injected, "dropped": dropped, "stated_elsewhere": elsewhere}
+        omitted = ("memories", "near", "now", "days", "facts", "raised_facts")
+        for name in (column.name for column in fields(self)):
+            if name not in omitted:
+                yield f"{name}:"
+                yield from map(repr, _sort_values(limited.get(name, getattr(self, name))))
 
     def copy(self) -> Snapshot:
         """Returns a copy that `apply` may change."""
@@ -274,10 +312,8 @@ def _without_use(memory: Memory) -> Memory:
 def _sort_values(value: Any) -> list[Any]:
     """Returns the entries of a table, a set or a single value in order: a set's own order differs between processes."""
     if isinstance(value, Mapping):
-        return [
-            (key, sorted(held) if isinstance(held, Set) else held)
-            for key, held in sorted(value.items(), key=lambda item: item[0])
-        ]
+        entries = sorted(value.items(), key=itemgetter(0))
+        return [(key, sorted(values) if isinstance(values, Set) else values) for key, values in entries]
     return sorted(value) if isinstance(value, Set) else [value]
 
 
@@ -299,13 +335,10 @@ def find_confirming(snapshot: Snapshot, memory: Memory, other: Memory) -> tuple[
     if other.origin in UNSTATED:
         return ()
     uuids = {source.uuid for source in memory.provenance}
-    return tuple(
-        replace(source, role="confirms")
-        for source in other.provenance
-        if source.role != "beside"
-        and source.uuid not in uuids
-        and not (other.authority == "assistant" and (source.session_id, memory.id) in snapshot.injected)
-    )
+    sources = [item for item in other.provenance if item.role != "beside" and item.uuid not in uuids]
+    if other.authority == "assistant":
+        sources = [item for item in sources if (item.session_id, memory.id) not in snapshot.injected]
+    return tuple(replace(source, role="confirms") for source in sources)
 
 
 def confirm(memory: Memory, sources: Sequence[Provenance]) -> Memory:
@@ -313,11 +346,9 @@ def confirm(memory: Memory, sources: Sequence[Provenance]) -> Memory:
     confirmed = merge_sources(memory, sources)
     for _ in sources:
         confirmed = replace(confirmed, confidence=confidence.confirm(confirmed.confidence, pinned=memory.pinned))
-    return replace(
-        confirmed,
-        tier="durable" if sources and is_sure(confirmed) else memory.tier,
-        confirmed_at=max([memory.confirmed_at, *(source.at for source in sources)]),
-    )
+    tier = "durable" if sources and is_sure(confirmed) else memory.tier
+    confirmed_at = max([memory.confirmed_at, *(source.at for source in sources)])
+    return replace(confirmed, tier=tier, confirmed_at=confirmed_at)
 
 
 def merge_sources(memory: Memory, sources: Iterable[Provenance]) -> Memory:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 from csmd.dream import actions
@@ -68,12 +69,10 @@ def tally(snapshot: Snapshot, related: RelatedMemories) -> Tally:
     staleness: dict[str, list[float]] = defaultdict(list)
     for memory in sorted(alive, key=lambda memory: memory.tier):
         staleness[memory.tier].append(_staleness(snapshot, memory))
-    return Tally(
-        project_seq=snapshot.project_seq,
-        tiers={tier: len(values) for tier, values in staleness.items()},
-        duplicates=sum(memory.id in related.duplicates for memory in alive),
-        staleness={tier: round(sum(values) / len(values), 4) for tier, values in staleness.items()},
-    )
+    means = {tier: round(sum(values) / len(values), 4) for tier, values in staleness.items()}
+    repeated = sum(memory.id in related.duplicates for memory in alive)
+    tiers = {tier: len(values) for tier, values in staleness.items()}
+    return Tally(project_seq=snapshot.project_seq, tiers=tiers, duplicates=repeated, staleness=means)
 
 
 def _staleness(snapshot: Snapshot, memory: Memory) -> float:
@@ -116,23 +115,21 @@ def _plan_merge(snapshot: Snapshot, related: RelatedMemories, absorbed: Memory, 
         reason = f"{absorbed.id} says the same in other words as {keeper.id}"
     else:
         reason = f"{absorbed.id} is fully covered by {keeper.id}"
-    kept = snapshot.aged(actions.absorb(keeper, absorbed, confirmed, tier))
+    result = snapshot.aged(actions.absorb(keeper, absorbed, confirmed, tier))
     return Action(
         kind="merge", project_seq=snapshot.project_seq, memory=absorbed, other=keeper, reason=reason,
         evidence=(keeper.id, *(source.uuid for source in sources)), confidence=confirmed.confidence, tier=tier,
-        after=(replace(absorbed, tier="archive", superseded_by=keeper.id), kept),
+        after=(replace(absorbed, tier="archive", superseded_by=keeper.id), result),
     )  # fmt: skip
 
 
 def _may_merge(snapshot: Snapshot, related: RelatedMemories, absorbed: Memory, keeper: Memory) -> bool:
     """Whether a merge loses no word, no weight and no project in which the absorbed memory holds."""
-    return (
-        absorbed.project_seq == snapshot.project_seq
-        and duplicates.is_visible_wherever(keeper, absorbed, everywhere={snapshot.project_seq: snapshot.everywhere})
-        and duplicates.may_merge_unasked(absorbed, keeper)
-        and not _are_distinct(snapshot, absorbed, keeper)
-        and related.covers(keeper, absorbed)
-    )
+    everywhere = {snapshot.project_seq: snapshot.everywhere}
+    if absorbed.project_seq != snapshot.project_seq or _are_distinct(snapshot, absorbed, keeper):
+        return False
+    is_allowed = duplicates.is_visible_wherever(keeper, absorbed, everywhere=everywhere)
+    return is_allowed and duplicates.may_merge_unasked(absorbed, keeper) and related.covers(keeper, absorbed)
 
 
 def _are_distinct(snapshot: Snapshot, memory: Memory, other: Memory) -> bool:
@@ -150,8 +147,8 @@ def _are_distinct(snapshot: Snapshot, memory: Memory, other: Memory) -> bool:
 
 def _strengthen(snapshot: Snapshot, related: RelatedMemories) -> PhaseSteps:
     """Raises the confidence of memories that another session states in full, if the two cannot be merged."""
-    for ident, other_id in chain.from_iterable((pair, pair[::-1]) for pair in related.restated):
-        memory, other = snapshot.alive(ident), snapshot.alive(other_id)
+    for memory_id, other_id in chain.from_iterable((pair, pair[::-1]) for pair in related.restated):
+        memory, other = snapshot.alive(memory_id), snapshot.alive(other_id)
         yield _plan_strengthening(snapshot, related, memory, other) if memory and other else None
 
 
@@ -179,13 +176,13 @@ def _plan_strengthening(snapshot: Snapshot, related: RelatedMemories, memory: Me
 
 def _find_contested(snapshot: Snapshot, related: RelatedMemories) -> Iterator[tuple[Memory, list[Memory]] | None]:
     """Yields each memory that may be contradicted, with the later ones that may contradict it."""
-    for ident in [memory.id for memory in snapshot.own if memory.id in related.close]:
-        old = snapshot.alive(ident)
-        if old is None or ident in snapshot.settled:
+    for memory_id in [memory.id for memory in snapshot.own if memory.id in related.close]:
+        old = snapshot.alive(memory_id)
+        if old is None or memory_id in snapshot.settled:
             yield None
             continue
-        refused = snapshot.refused.get(ident, frozenset())
-        others = (snapshot.alive(other) for other in related.close[ident] if other not in refused)
+        refused = snapshot.refused.get(memory_id, frozenset())
+        others = (snapshot.alive(other) for other in related.close[memory_id] if other not in refused)
         yield old, [new for new in others if new is not None and _may_contradict(snapshot, old, new)]
 
 
@@ -205,15 +202,20 @@ def _may_overturn(old: Memory, new: Memory) -> bool:
     return is_seen_there and AUTHORITY_RANK[new.authority] >= AUTHORITY_RANK[old.authority]
 
 
-def _supersede(snapshot: Snapshot, related: RelatedMemories) -> PhaseSteps:
-    """Supersedes memories that a later one contradicts, by the newest of them."""
+#: Plans what follows from a memory and the later ones that may contradict it.
+PlanContested = Callable[[Snapshot, RelatedMemories, Memory, list[Memory]], Action | None]
+
+
+def _plan_contested(snapshot: Snapshot, related: RelatedMemories, *, plan: PlanContested) -> PhaseSteps:
+    """Plans an action for each memory that may be contradicted."""
     for contested in _find_contested(snapshot, related):
-        yield _plan_supersession(snapshot, related, *contested) if contested else None
+        yield plan(snapshot, related, *contested) if contested else None
 
 
 def _plan_supersession(
     snapshot: Snapshot, related: RelatedMemories, old: Memory, others: list[Memory]
 ) -> Action | None:
+    """Plans that the newest contradicting memory supersedes one, if it may without a person."""
     for new in sorted(others, key=lambda memory: (snapshot.stated_at(memory), sort_key(memory)), reverse=True):
         if old.pinned or not _may_overturn(old, new):
             continue
@@ -232,13 +234,8 @@ def _plan_supersession(
     return None
 
 
-def _ask(snapshot: Snapshot, related: RelatedMemories) -> PhaseSteps:
-    """Asks a person if a contradicted memory may not be replaced without one, or if the contradiction is doubtful."""
-    for contested in _find_contested(snapshot, related):
-        yield _plan_question(snapshot, related, *contested) if contested else None
-
-
 def _plan_question(snapshot: Snapshot, related: RelatedMemories, old: Memory, others: list[Memory]) -> Action | None:
+    """Plans to ask a person if a memory may not be replaced without one, or if the contradiction is doubtful."""
     for new in sorted(others, key=sort_key):
         if f"{old.id}:{new.id}" in snapshot.questioned:
             continue
@@ -295,15 +292,10 @@ def _raise(snapshot: Snapshot, _: RelatedMemories) -> PhaseSteps:
 
 def may_hold_everywhere(memory: Memory, *, project_name: str) -> bool:
     """Whether a project's memory says how the user works, in words that mean the same in other projects."""
-    return (
-        memory.is_alive
-        and memory.scope == "project"
-        and memory.authority == "user"
-        and memory.origin not in UNSTATED
-        and not memory.pinned
-        and (memory.gate == "behavioral" or memory.category == "preference")
-        and not scope.points_at_place(memory.text, project_name=project_name)
-    )
+    is_users = memory.authority == "user" and memory.origin not in UNSTATED and not memory.pinned
+    is_habit = memory.gate == "behavioral" or memory.category == "preference"
+    is_candidate = memory.is_alive and memory.scope == "project" and is_users and is_habit
+    return is_candidate and not scope.points_at_place(memory.text, project_name=project_name)
 
 
 def _lift(snapshot: Snapshot) -> PhaseSteps:
@@ -335,12 +327,12 @@ def _plan_lift(snapshot: Snapshot, group: list[Memory]) -> Action | None:
     asking = [member for member in group if not _is_covered(member, general)]
     projects = _projects_of(asking)
     opposed = _projects_of(memory for memory in snapshot.stated_elsewhere.values() if _are_opposed(memory, best))
-    ident = scope.identity(snapshot.project_seq, best.text)
-    is_known = ident in snapshot.memories or ("lift", ident) in snapshot.undone
+    lifted_id = scope.identity(snapshot.project_seq, best.text)
+    is_known = lifted_id in snapshot.memories or ("lift", lifted_id) in snapshot.undone
     if len(projects) < MIN_PROJECTS or len(projects) <= len(opposed) or is_known:
         return None
     lifted = replace(
-        best, id=ident, scope="user" if best.gate == "behavioral" else "global", project_seq=snapshot.project_seq,
+        best, id=lifted_id, scope="user" if best.gate == "behavioral" else "global", project_seq=snapshot.project_seq,
         created_at=min(memory.created_at for memory in asking), seq=0, version=1,
     )  # fmt: skip
     return Action(
@@ -402,5 +394,6 @@ def _why_archived(snapshot: Snapshot, memory: Memory) -> str:
 
 #: The phases after lifting, repeated in this order until nothing is left to do.
 PHASES: tuple[Callable[[Snapshot, RelatedMemories], PhaseSteps], ...] = (
-    _merge, _strengthen, _supersede, _ask, _promote, _raise, _archive,
+    _merge, _strengthen, partial(_plan_contested, plan=_plan_supersession),
+    partial(_plan_contested, plan=_plan_question), _promote, _raise, _archive,
 )  # fmt: skip

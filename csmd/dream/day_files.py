@@ -39,17 +39,17 @@ def remove_from_markdown(body: str, is_forgotten: IsForgotten, forgotten: Collec
     """Returns a session's part without forgotten lines and title; `forgotten` are sentences that it may show cut."""
     entries = {defuse_comments(day_report.shorten_entry(text)) for text in forgotten}
     titles = {defuse_comments(session_topic([text])) for text in forgotten}
-    kept = []
+    remaining = []
     for row in body.splitlines(keepends=True):
         line = row.rstrip("\n")
-        listed = _LISTED.match(line)
-        if listed and (listed[1] in entries or is_forgotten(listed[1])):
+        entry = _LISTED.match(line)
+        if entry and (entry[1] in entries or is_forgotten(entry[1])):
             continue
         title = line.rpartition(" · ")[2] if line.startswith("## ") else ""
         if title and (title in titles or is_forgotten(title)):
             row = line.removesuffix(f" · {title}") + row[len(line) :]
-        kept.append(row)
-    return "".join(kept)
+        remaining.append(row)
+    return "".join(remaining)
 
 
 def remove_from_data(body: str, is_forgotten: IsForgotten) -> str:
@@ -61,11 +61,9 @@ def remove_from_data(body: str, is_forgotten: IsForgotten) -> str:
         return None if isinstance(value, str) and is_forgotten(value) else value
 
     sessions = _parse_sessions(body)
-    kept = [
-        {name: filter_value(value) for name, value in session.items() if not value or filter_value(value)}
-        for session in sessions
-    ]
-    return body if kept == sessions else files.to_yaml(kept)
+    filtered = [{name: (value, filter_value(value)) for name, value in session.items()} for session in sessions]
+    remaining = [{name: new for name, (old, new) in fields.items() if new or not old} for fields in filtered]
+    return body if remaining == sessions else files.to_yaml(remaining)
 
 
 def _parse_sessions(body: str) -> list[dict[str, Any]]:
@@ -79,7 +77,7 @@ def _parse_sessions(body: str) -> list[dict[str, Any]]:
 #: Days until a day's file moves to the archive; a session that ended earlier gets no file.
 KEEP_DAYS = 30
 _NAME = re.compile(r"\d{4}-\d\d-\d\d\.(?:md|yaml)")
-#: Stands for a byte that is not UTF-8: the journal holds text only.
+#: A byte that is not UTF-8: the journal stores text only.
 _NO_TEXT = re.compile("[\ud800-\udfff]")
 _PART_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -122,12 +120,10 @@ def render_data(session: Session) -> dict[str, Any]:
     values |= {name: values[name].isoformat(timespec="seconds") for name in ("began", "ended")}
     values["goal"] = squeeze(session.goal)
     values["files"] = [{"path": path, "changes": times} for path, times in session.files]
-    outcomes = {True: "answered", False: "unknown"}
-    values["agents"] = [
-        {"id": ident, "turns": turns, "outcome": outcomes[is_answered]} for ident, turns, is_answered in session.agents
-    ]
-    done, entries = session.progress
-    values["progress"] = f"{done} of {entries} done" if entries else ""
+    agents = [(agent_id, turns, "answered" if answered else "unknown") for agent_id, turns, answered in session.agents]
+    values["agents"] = [{"id": agent_id, "turns": turns, "outcome": outcome} for agent_id, turns, outcome in agents]
+    finished, entries = session.progress
+    values["progress"] = f"{finished} of {entries} done" if entries else ""
     lists = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
     return {name: value for name, value in (values | lists).items() if value not in ("", [])}
 
@@ -160,9 +156,7 @@ DAY_HEAD = "# What was done on this day, by session; csmd writes the parts betwe
 
 def render_empty(day: str, style: Style) -> str:
     """Returns a day's file without parts."""
-    if style.member:
-        return f"{DAY_HEAD}date: '{day}'\nsessions:\n"
-    return f"# {day}\n"
+    return f"{DAY_HEAD}date: '{day}'\nsessions:\n" if style.member else f"# {day}\n"
 
 
 def is_day_file(text: str) -> bool:
@@ -170,45 +164,48 @@ def is_day_file(text: str) -> bool:
     return MARKDOWN.opens in text or text.startswith((LIVE_HEAD, DAY_HEAD))
 
 
-def part_name(ident: str) -> str:
+def part_name(session_id: str) -> str:
     """Returns the name of a session's part or file: its id, or a hash of an id that cannot be a file name."""
-    return ident if _PART_ID.fullmatch(ident) else hashlib.sha256(ident.encode("utf-8", "replace")).hexdigest()[:32]
+    if _PART_ID.fullmatch(session_id):
+        return session_id
+    return hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def put_part(text: str, style: Style, ident: str, body: str, *, was_there: bool) -> str:
+def put_part(text: str, style: Style, session_id: str, body: str, *, had_part: bool) -> str:
     """Returns a file's text with a session's part as it is now.
 
-    A part that a person edited stays. A missing part is appended, unless the file had it before (`was_there`): then a
+    A part that a person edited stays. A missing part is appended, unless the file had it before (`had_part`): then a
     person removed it.
     """
-    part = _wrap_part(style, ident, body)
-    match = _find_part(text, style, ident)
+    part = _wrap_part(style, session_id, body)
+    match = _find_part(text, style, session_id)
     if match is None:
-        return text if was_there else insert_part(text, style, ident, part)
-    return (
-        f"{text[: match.start()]}{part}{text[match.end() :]}" if _hash_body(match["body"]) == match["check"] else text
-    )
+        return text if had_part else insert_part(text, style, session_id, part)
+    is_unedited = _hash_body(match["body"]) == match["check"]
+    return f"{text[: match.start()]}{part}{text[match.end() :]}" if is_unedited else text
 
 
-def extract_part(text: str, style: Style, ident: str) -> tuple[str, str]:
+def extract_part(text: str, style: Style, session_id: str) -> tuple[str, str]:
     """Returns a file's text without a session's part, and the part or ""."""
-    match = _find_part(text, style, ident)
+    match = _find_part(text, style, session_id)
     if match is None:
         return text, ""
     before = text[: match.start()]
-    return f"{before[:-1] if before.endswith(chr(10) * 2) else before}{text[match.end() :]}", match[0]
+    if before.endswith("\n\n"):
+        before = before[:-1]
+    return f"{before}{text[match.end() :]}", match[0]
 
 
-def edit_part(text: str, style: Style, ident: str, edit: Callable[[str], str]) -> str:
+def edit_part(text: str, style: Style, session_id: str, edit: Callable[[str], str]) -> str:
     """Returns a file's text with a session's part edited; a part that a person has edited stays marked as edited."""
-    match = _find_part(text, style, ident)
+    match = _find_part(text, style, session_id)
     if match is None or (body := edit(match["body"])) == match["body"]:
         return text
     check = None if _hash_body(match["body"]) == match["check"] else match["check"]
-    return f"{text[: match.start()]}{_wrap_part(style, ident, body, check)}{text[match.end() :]}"
+    return f"{text[: match.start()]}{_wrap_part(style, session_id, body, check)}{text[match.end() :]}"
 
 
-def insert_part(text: str, style: Style, ident: str, part: str) -> str:
+def insert_part(text: str, style: Style, session_id: str, part: str) -> str:
     """Returns a file's text with a part after the others, or after `sessions:`.
 
     The text is unchanged if the data have no such list.
@@ -217,15 +214,16 @@ def insert_part(text: str, style: Style, ident: str, part: str) -> str:
     if style.member:
         marks = (r"^# csmd: end \S+\n?", r"^sessions:[ \t]*\n?")
         end = next((matches[-1].end() for mark in marks if (matches := [*re.finditer(mark, text, re.MULTILINE)])), None)
-    if not part or end is None or _find_part(text, style, ident) is not None:
+    if not part or end is None or _find_part(text, style, session_id) is not None:
         return text
     gap = "" if not end or text[end - 1] == "\n" else "\n"
-    return f"{text[:end]}{gap}{'' if style.member else chr(10)}{part}{text[end:]}"
+    gap += "" if style.member else "\n"
+    return f"{text[:end]}{gap}{part}{text[end:]}"
 
 
-def _wrap_part(style: Style, ident: str, body: str, check: str | None = None) -> str:
+def _wrap_part(style: Style, session_id: str, body: str, check: str | None = None) -> str:
     """Returns a part between its marks; `check` is the hash in them if it is not that of the body."""
-    name, (_, opens, closes, _) = part_name(ident), style
+    name, (_, opens, closes, _) = part_name(session_id), style
     check = _hash_body(body) if check is None else check
     return f"{opens}session {name} {check}{closes}\n{body}{opens}end {name}{closes}\n"
 
@@ -234,8 +232,8 @@ def _hash_body(body: str) -> str:
     return hashlib.sha256(body.encode("utf-8", "surrogateescape")).hexdigest()[:10]
 
 
-def _find_part(text: str, style: Style, ident: str) -> re.Match[str] | None:
-    name, opens, closes = map(re.escape, (part_name(ident), style.opens, style.closes))
+def _find_part(text: str, style: Style, session_id: str) -> re.Match[str] | None:
+    name, opens, closes = map(re.escape, (part_name(session_id), style.opens, style.closes))
     begin, end = rf"{opens}session {name} (?P<check>\S*){closes}", rf"{opens}end {name}{closes}"
     return re.search(rf"^{begin}[ \t]*\n(?P<body>.*?)^{end}[ \t]*(?:\n|\Z)", text, re.MULTILINE | re.DOTALL)
 
@@ -243,12 +241,12 @@ def _find_part(text: str, style: Style, ident: str) -> re.Match[str] | None:
 # --- updating the files
 
 STAGE = "daily"
-#: Most sessions written, and looked at, in one step.
+#: Most sessions that one step writes.
 WRITE_BATCH = 20
+#: Most sessions that one step checks.
 LOOK_BATCH = 400
 #: Most live sessions that have a file.
 MAX_LIVE = 50
-#: Folders below the memory directory.
 DAILY_FOLDER = "daily"
 LIVE_FOLDER = "sessions"
 ARCHIVE_FOLDER = "archive"
@@ -262,9 +260,10 @@ def update_files(store: Store, directory: Path, *, now: str, to_local: ToLocal, 
     The file of a live session that was written less than `rest_s` ago waits, because each write renders the whole
     session.
     """
-    done = _remove_purged(store, directory) + _move_across_walls(store, directory) + _remove_forgotten(store, directory)
-    done += _write_ended(store, directory, now=to_local(now), to_local=to_local)
-    return done + _write_live(store, directory, now=now, to_local=to_local, rest_s=rest_s)
+    changes = _remove_purged(store, directory) + _move_across_walls(store, directory)
+    changes += _remove_forgotten(store, directory)
+    changes += _write_ended(store, directory, now=to_local(now), to_local=to_local)
+    return changes + _write_live(store, directory, now=now, to_local=to_local, rest_s=rest_s)
 
 
 def remove_withdrawn(store: Store, directory: Path, *, now: str, to_local: ToLocal) -> int:
@@ -272,8 +271,8 @@ def remove_withdrawn(store: Store, directory: Path, *, now: str, to_local: ToLoc
 
     Returns the number of parts and files looked at.
     """
-    done = _remove_purged(store, directory) + _remove_forgotten(store, directory)
-    return done + _write_live(store, directory, now=now, to_local=to_local, new=False)
+    parts = _remove_purged(store, directory) + _remove_forgotten(store, directory)
+    return parts + _write_live(store, directory, now=now, to_local=to_local, new=False)
 
 
 def _remove_purged(store: Store, directory: Path) -> int:
@@ -296,8 +295,8 @@ def _remove_forgotten(store: Store, directory: Path) -> int:
     for part in parts:
         paths = {style: _find_day_file(directory, part.wall, part.day, style) for style in STYLES}
         texts = {style: files.read_memory_file(path) or "" for style, path in paths.items()}
-        kept = store.read(partial(_remove_session_forgotten, part=part, contents=texts, key=store.hash_key))
-        for style, text in kept.items():
+        cleaned = store.read(partial(_remove_session_forgotten, part=part, contents=texts, key=store.hash_key))
+        for style, text in cleaned.items():
             if text != texts[style]:
                 files.write_memory_file(directory, paths[style], text)
                 changed.add(part.day)
@@ -383,13 +382,12 @@ def archive_days(
 
 
 def _write_ended(store: Store, directory: Path, *, now: datetime, to_local: ToLocal) -> int:
-    as_of, after = store.read(
-        lambda rows: (tombstones.forgetting_state(rows), cursors.read_cursor(rows, STAGE, "digests"))
-    )
+    as_of = store.read(tombstones.forgetting_state)
+    after = store.read(partial(cursors.read_cursor, stage=STAGE, subject="digests"))
     endings = store.read(lambda rows: stored_days.list_endings_after(rows, after=after, limit=LOOK_BATCH))
     written: list[tuple[Ending, str]] = []
     is_waiting = False
-    upto = after
+    position = after
     for ending in endings:
         last = to_local(ending.last_at)
         if not has_ended(last, closed=ending.closed, now=now):
@@ -400,20 +398,18 @@ def _write_ended(store: Store, directory: Path, *, now: datetime, to_local: ToLo
             # A session without new turns keeps its day, whatever the time zone is now.
             written.append((ending, ending.day if ending.written_at == ending.last_at else _format_day(last)))
         if not is_waiting:
-            upto = ending.digest_seq
+            position = ending.digest_seq
     in_order = sorted(written, key=lambda pair: (pair[0].last_at, pair[0].session_seq))
-    read = [
-        (ending, day if _write_session(store, directory, ending, day, to_local) else "") for ending, day in in_order
-    ]
+    days = [(end, day if _write_session(store, directory, end, day, to_local) else "") for end, day in in_order]
 
     def write(rows: Rows) -> None:
-        for ending, day in read:
+        for ending, day in days:
             stored_days.note_day(rows, ending, day=day, as_of=as_of)
-        cursors.move_cursor(rows, STAGE, "digests", upto)
+        cursors.move_cursor(rows, STAGE, "digests", position)
 
-    if written or upto > after:
+    if written or position > after:
         store.write(write)
-    return len(written) + (upto > after)
+    return len(written) + (position > after)
 
 
 def _write_session(store: Store, directory: Path, ending: Ending, day: str, to_local: ToLocal) -> bool:
@@ -428,7 +424,7 @@ def _write_session(store: Store, directory: Path, ending: Ending, day: str, to_l
         text = files.read_memory_file(path)
         if text is not None:
             is_known = bool(text) and ending.day == day
-            new = put_part(text or render_empty(day, style), style, ending.id, body, was_there=is_known)
+            new = put_part(text or render_empty(day, style), style, ending.id, body, had_part=is_known)
             if new != text:
                 files.write_memory_file(directory, path, new)
     return True
@@ -457,9 +453,8 @@ def _write_live(
         head = f"{LIVE_HEAD}# digest {ending.digest_seq}, {ending.last_at}{suffix}\n"
         text = files.read_memory_file(path)
         if text is not None and (text or new) and not text.startswith(head):
-            session = store.read(
-                partial(read_session, ending=ending, to_local=to_local, key=store.hash_key, with_plan=True)
-            )
+            read = partial(read_session, ending=ending, to_local=to_local, key=store.hash_key, with_plan=True)
+            session = store.read(read)
             files.write_memory_file(directory, path, head + files.to_yaml(redact_tree(render_live(session), Counter())))
             changed += 1
     folders = [root / LIVE_FOLDER for root in _list_roots(directory)]

@@ -93,9 +93,8 @@ def choose_decisions(stated: Iterable[Memory]) -> list[str]:
     Unlike a start's brief, a day lists all of one kind.
     """
     rated = [(memory, evidence.rate(memory, sessions_since=0)) for memory in stated]
-    candidates = [
-        brief.Candidate(memory, worth._replace(most=len(rated)), "") for memory, worth in rated if worth.value
-    ]
+    limited = ((memory, worth._replace(most=len(rated))) for memory, worth in rated if worth.value)
+    candidates = [brief.Candidate(memory, worth, "") for memory, worth in limited]
     return [squeeze(candidate.memory.text) for candidate in brief.choose(candidates)]
 
 
@@ -110,8 +109,8 @@ def report_project(
     entries: dict[ResultKind, list[str]] = {kind: [] for kind in MAX_ENTRIES}
     ids = dict(pending)
 
-    def add(kind: ResultKind, text: str, *, listed: Sequence[str] = ()) -> None:
-        if text and not any(last_sessions.is_twin_of(text, other) for other in (*entries[kind], *listed)):
+    def add(kind: ResultKind, text: str, *, others: Sequence[str] = ()) -> None:
+        if text and not any(last_sessions.is_twin_of(text, other) for other in (*entries[kind], *others)):
             entries[kind].append(text)
 
     files: set[str] = set()
@@ -134,19 +133,16 @@ def report_project(
         if session.outcome == "failing" and failed:
             add("Open", f"failing {failed[-1]}")
         for end in last_sessions.open_ends(session.open, done=entries["Committed"]):
-            add("Open", end, listed=entries["Decided"])
+            add("Open", end, others=entries["Decided"])
             ids.setdefault(end, last_sessions.open_id(session.id, end))
         files.update(paths)
     for text in pending:
         add("Open", text)
     add("Uncommitted", _name_files(list(uncommitted)))
     entries["Committed"].sort(key=lambda subject: _MINOR.match(subject) is not None)
-    listed = tuple(
-        Entry(kind, text, ids.get(text, "") if kind == "Open" else "")
-        for kind, texts in entries.items()
-        for text in texts
-    )
-    return ProjectDay(project, wall, len(entries["Committed"]), len(files), listed)
+    pairs = ((kind, text) for kind, texts in entries.items() for text in texts)
+    day_entries = tuple(Entry(kind, text, ids.get(text, "") if kind == "Open" else "") for kind, text in pairs)
+    return ProjectDay(project, wall, len(entries["Committed"]), len(files), day_entries)
 
 
 def _name_files(paths: Sequence[str]) -> str:
@@ -157,10 +153,8 @@ def _name_files(paths: Sequence[str]) -> str:
 
 def sort_projects(projects: Iterable[ProjectDay]) -> list[ProjectDay]:
     """Returns the projects with results, those with most first, walled ones last."""
-    return sorted(
-        (project for project in projects if project.entries),
-        key=lambda project: (project.wall, -len(project.entries), project.project),
-    )
+    reported = (project for project in projects if project.entries)
+    return sorted(reported, key=lambda project: (project.wall, -len(project.entries), project.project))
 
 
 def render_day(day: date, projects: Iterable[ProjectDay], *, with_ids: bool = False) -> str:
@@ -169,8 +163,11 @@ def render_day(day: date, projects: Iterable[ProjectDay], *, with_ids: bool = Fa
     With `with_ids` an open matter ends with the id that closes it.
     """
     ranked = sort_projects(projects)
-    limits = range(max(MAX_ENTRIES.values()), 1, -1)
-    limit = next((limit for limit in limits if _count_lines(ranked, limit) <= MAX_DAY_LINES), 1)
+    limit = max(MAX_ENTRIES.values())
+    while (
+        limit > 1 and sum(FRAME_LINES + len(render_entries(row.entries, limit=limit)) for row in ranked) > MAX_DAY_LINES
+    ):
+        limit -= 1
     parts = [f"# {day:%A}, {day}\n"]
     for project in ranked:
         nouns = {"commit": project.commits, "file": project.files}
@@ -180,10 +177,6 @@ def render_day(day: date, projects: Iterable[ProjectDay], *, with_ids: bool = Fa
         entries = render_entries(project.entries, limit=limit, with_ids=with_ids)
         parts.append("\n".join((f"## {head}\n", *entries, "")))
     return "\n".join(parts)
-
-
-def _count_lines(projects: Sequence[ProjectDay], limit: int) -> int:
-    return sum(len(render_entries(project.entries, limit=limit)) + FRAME_LINES for project in projects)
 
 
 def render_entries(
@@ -196,13 +189,13 @@ def render_entries(
     lines: list[str] = []
     numbers = Counter(entry.kind for entry in entries)
     for kind, number in numbers.items():
-        shown = min(MAX_ENTRIES[kind], limit)
-        shown = number if number == shown + 1 else shown
-        for entry in [entry for entry in entries if entry.kind == kind][:shown]:
-            ident = f" ({entry.id})" if with_ids and entry.id else ""
-            lines.append(f"- {kind}: {shorten_entry(entry.text)}{ident}")
-        if number > shown:
-            lines.append(f"- {kind}: {number - shown} more")
+        limit_of_kind = min(MAX_ENTRIES[kind], limit)
+        limit_of_kind = number if number == limit_of_kind + 1 else limit_of_kind
+        for entry in [entry for entry in entries if entry.kind == kind][:limit_of_kind]:
+            suffix = f" ({entry.id})" if with_ids and entry.id else ""
+            lines.append(f"- {kind}: {shorten_entry(entry.text)}{suffix}")
+        if number > limit_of_kind:
+            lines.append(f"- {kind}: {number - limit_of_kind} more")
     return lines
 
 

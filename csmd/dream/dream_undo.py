@@ -51,27 +51,26 @@ class Undone:
 # --- which dreams
 
 
-def find_dreams_to_undo(history: Sequence[Dream], ident: str) -> list[Dream]:
+def find_dreams_to_undo(history: Sequence[Dream], dream_id: str) -> list[Dream]:
     """Returns a dream and every later one that is not undone, newest first; CsmdError if it cannot be undone."""
-    wanted = next((dream for dream in history if dream.id == ident), None)
-    if wanted is None:
-        raise CsmdError(f"there is no dream {ident!r}", hint="csmd dream history")
+    dream_to_undo = next((dream for dream in history if dream.id == dream_id), None)
+    if dream_to_undo is None:
+        raise CsmdError(f"there is no dream {dream_id!r}", hint="csmd dream history")
     if any(dream.state == "running" for dream in history):
         raise CsmdError("a dream is running", hint="csmd dream status")
-    if wanted.state not in UNDOABLE:
-        raise CsmdError(f"the dream {ident} was already undone", hint=f"csmd dream diff {ident}")
-    later = [dream for dream in history if dream.seq >= wanted.seq and dream.state in UNDOABLE]
+    if dream_to_undo.state not in UNDOABLE:
+        raise CsmdError(f"the dream {dream_id} was already undone", hint=f"csmd dream diff {dream_id}")
+    later = [dream for dream in history if dream.seq >= dream_to_undo.seq and dream.state in UNDOABLE]
     return sorted(later, key=lambda dream: dream.seq, reverse=True)
 
 
-def plan_undo(rows: Rows, ident: str) -> list[Dream]:
+def plan_undo(rows: Rows, dream_id: str) -> list[Dream]:
     """Returns the dreams that undoing one would undo, newest first; CsmdError if it cannot be undone."""
-    chain = find_dreams_to_undo(dreams.list_dreams(rows, limit=dreams.NO_LIMIT), ident)
+    chain = find_dreams_to_undo(dreams.list_dreams(rows, limit=dreams.NO_LIMIT), dream_id)
     if not any(journal.count_actions(rows, dream.seq) for dream in chain):
-        raise CsmdError(
-            f"the dream {ident} cannot be undone: it changed nothing, or its journal has expired",
-            hint="`csmd config set dream.keep_days DAYS` keeps journals longer",
-        )
+        hint = "`csmd config set dream.keep_days DAYS` keeps journals longer"
+        what = f"the dream {dream_id} cannot be undone: it changed nothing, or its journal has expired"
+        raise CsmdError(what, hint=hint)
     return chain
 
 
@@ -114,10 +113,10 @@ def find_skip_reasons(
 # --- undoing
 
 
-def undo_dreams(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Generator[None, None, Undone]:
+def undo_dreams(store: Store, dream_id: str, *, home: Path, now: str, key: bytes) -> Generator[None, None, Undone]:
     """Undoes a dream and every later one; skips items that have changed since."""
     yield from finish_undo(store, home=home, now=now)
-    undone = yield from undo_rows(store, ident, home=home, now=now, key=key)
+    undone = yield from undo_rows(store, dream_id, home=home, now=now, key=key)
     yield from finish_undo(store, home=home, now=now)
     seqs = [dream.seq for dream in undone]
     items: dict[str, bool] = {}
@@ -129,18 +128,16 @@ def undo_dreams(store: Store, ident: str, *, home: Path, now: str, key: bytes) -
         if reason or not item:
             skipped.setdefault(item or f"#{number}", Skipped(dream=dream_id, item=item, why=reason or PURGED_RESULT))
     history = {dream.id: dream for dream in store.read(partial(dreams.list_dreams, limit=dreams.NO_LIMIT))}
-    restored = sorted(item for item in items if item and item not in skipped)
+    restored = {item: is_file for item, is_file in sorted(items.items()) if item and item not in skipped}
     return Undone(
-        dreams=tuple(history[dream.id] for dream in undone),
-        items=tuple(item for item in restored if not items[item]),
-        files=tuple(item for item in restored if items[item]),
-        skipped=tuple(skipped.values()),
-    )
+        dreams=tuple(history[dream.id] for dream in undone), skipped=tuple(skipped.values()),
+        items=tuple(item for item, is_file in restored.items() if not is_file), files=tuple(filter(restored.get, restored)),
+    )  # fmt: skip
 
 
-def undo_rows(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Generator[None, None, list[Dream]]:
+def undo_rows(store: Store, dream_id: str, *, home: Path, now: str, key: bytes) -> Generator[None, None, list[Dream]]:
     """Restores the rows and marks which files are to be restored; returns the dreams, newest first."""
-    undone = store.read(lambda rows: plan_undo(rows, ident))
+    undone = store.read(lambda rows: plan_undo(rows, dream_id))
     seqs = [dream.seq for dream in undone]
     paths = store.read(lambda rows: journal.list_paths_written(rows, seqs))
     texts = {path: read_text(home / path) for path in paths}
@@ -172,14 +169,11 @@ def _mark_files(rows: Rows, *, seqs: Sequence[int], path: str, content: str | No
     """Marks which writes of a file are to be undone."""
     chain, marks = journal.list_file_history(rows, seqs, path), tombstones.purged_marks(rows, key)
     # Undoing these would bring back purged text.
-    purged = [
-        writing.seq
-        for writing in chain
-        if marks and writing.before is not None and remove_purged(writing.before, marks)[1]
-    ]
-    why = find_skip_reasons(chain, content, purged)
+    rewritten = [writing for writing in chain if marks and writing.before is not None]
+    purged = [writing.seq for writing in rewritten if remove_purged(writing.before or "", marks)[1]]
+    reasons = find_skip_reasons(chain, content, purged)
     for writing in chain:
-        journal.mark_file(rows, writing, kept=why[writing.seq], now=now)
+        journal.mark_file(rows, writing, kept=reasons[writing.seq], now=now)
 
 
 def _undo_actions(rows: Rows, *, seqs: Sequence[int], now: str, key: bytes) -> None:
@@ -196,15 +190,13 @@ def _record_undone(rows: Rows, action: ChangeSet, *, now: str) -> None:
     """
     evidence = action.evidence.split()
     pair = evidence[1::-1]  # older, newer
-    notes = {
-        "lift": (past_decisions.NOT_GENERALIZED, "", evidence),
-        "ask": (past_decisions.NOT_ASKED, ":".join(pair), pair),
-    }
-    note, after, idents = notes.get(action.kind, ("", "", []))
-    for ident in idents:
-        if memories.by_id(rows, ident) is not None:
+    notes = {"lift": (past_decisions.NOT_GENERALIZED, "", evidence)}
+    notes["ask"] = past_decisions.NOT_ASKED, ":".join(pair), pair
+    note, after, memory_ids = notes.get(action.kind, ("", "", []))
+    for memory_id in memory_ids:
+        if memories.by_id(rows, memory_id) is not None:
             reason = "the dream was undone"
-            belief_changes.record_change(rows, ident, note, "", after, reason, belief_changes.DREAM, now)
+            belief_changes.record_change(rows, memory_id, note, "", after, reason, belief_changes.DREAM, now)
 
 
 def _restore_file(store: Store, home: Path, seqs: Sequence[int], path: str, *, now: str) -> None:
@@ -244,6 +236,5 @@ def _write_text(path: Path, text: str | None) -> None:
             files.make_private(path.parent)
             files.write_atomic(path, text.encode("utf-8", "replace"))
     except OSError as error:
-        raise CsmdError(
-            f"{path} cannot be written: {error.strerror}", hint="make it writable: the rest is undone at the next start"
-        ) from error
+        hint = "make it writable: the rest is undone at the next start"
+        raise CsmdError(f"{path} cannot be written: {error.strerror}", hint=hint) from error

@@ -69,6 +69,7 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
+        """Whether a dream may begin: all gates are open."""
         return all(answer.is_open for answer in self.answers)
 
     @property
@@ -77,18 +78,14 @@ class Verdict:
         by_gate = {answer.gate: answer for answer in self.answers}
         if not by_gate["switch"].is_open:
             return by_gate["switch"].reason
-        reasons = [
-            by_gate[gate].reason
-            for gate in (OPEN_REASONS if self.ok else CLOSED_REASONS)
-            if by_gate[gate].is_open == self.ok
-        ]
+        shown = [by_gate[gate] for gate in (OPEN_REASONS if self.ok else CLOSED_REASONS)]
+        reasons = [answer.reason for answer in shown if answer.is_open == self.ok]
         if self.ok:
             return f"due now: {', '.join(dict.fromkeys(reasons))}"
         if self.overdue:
             advice = next(ADVICE[answer.gate] for answer in self.answers if not answer.is_open)
-            return (
-                f"overdue, new memories have waited for {self.overdue}: {'; '.join(dict.fromkeys(reasons))}; {advice}"
-            )
+            reason = "; ".join(dict.fromkeys(reasons))
+            return f"overdue, new memories have waited for {self.overdue}: {reason}; {advice}"
         parts = [part for reason in dict.fromkeys(reasons) for part in reason.split("; ")]
         awaited = display.join_names([part.removeprefix(WAIT_PREFIX) for part in parts if part.startswith(WAIT_PREFIX)])
         others = [part for part in parts if not part.startswith(WAIT_PREFIX)]
@@ -101,7 +98,10 @@ class Verdict:
 
 
 def find_session_start(now: datetime, last_at: str, every_h: int) -> str:
-    """Returns the time from which sessions count: the last dream, "" for never, or `every_h` ago if it is in the future."""
+    """Returns the time from which sessions count: the last dream, or "" for never.
+
+    If the last dream is in the future, because the clock was set back, it is `every_h` ago.
+    """
     if last_at and datetime.fromisoformat(last_at) - now > MAX_CLOCK_SKEW:
         return (now - timedelta(hours=every_h)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     return last_at
@@ -115,13 +115,10 @@ def ask_gates(settings: Settings, facts: GateFacts) -> Verdict:
         return Verdict(tuple(answers))
     overdue = format_span(waited)
     passed = f"overdue: new memories have waited for {overdue}"
-    return Verdict(
-        tuple(
-            Answer(answer.gate, True, passed) if answer.gate in OVERDUE_PASSES and not answer.is_open else answer
-            for answer in answers
-        ),
-        overdue=overdue,
-    )
+    for index, answer in enumerate(answers):
+        if answer.gate in OVERDUE_PASSES and not answer.is_open:
+            answers[index] = Answer(answer.gate, True, passed)
+    return Verdict(tuple(answers), overdue=overdue)
 
 
 def find_overdue(settings: Settings, facts: GateFacts) -> timedelta | None:
@@ -135,46 +132,41 @@ def find_overdue(settings: Settings, facts: GateFacts) -> timedelta | None:
 # --- the gates
 
 
-def _switch(settings: Settings, _: GateFacts) -> tuple[bool, str]:
-    return settings.stages_dream, "on" if settings.stages_dream else "off (stages.dream)"
-
-
-def _time(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
+def _check_time(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     since = facts.last_at or facts.first_at
     past = facts.now - datetime.fromisoformat(since) if since else timedelta(0)
     if past < -MAX_CLOCK_SKEW:
         return True, "the clock was set back since the last dream"
     if (remaining := timedelta(hours=settings.dream_every_h) - max(past, timedelta(0))) > timedelta(0):
-        return _crowded(facts, f"{WAIT_PREFIX}{format_span(remaining, rounds_up=True)}")
+        return _open_if_crowded(facts, f"{WAIT_PREFIX}{format_span(remaining, rounds_up=True)}")
     return True, f"{format_span(past)} since the {'last dream' if facts.last_at else 'first session'}"
 
 
-def _sessions(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
+def _count_sessions(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     if facts.sessions < settings.dream_sessions:
         remaining = settings.dream_sessions - facts.sessions
-        return _crowded(facts, f"{WAIT_PREFIX}{remaining} more session{'' if remaining == 1 else 's'}")
+        return _open_if_crowded(facts, f"{WAIT_PREFIX}{remaining} more session{'' if remaining == 1 else 's'}")
     return True, amount(facts.sessions, "new session")
 
 
-def _crowded(facts: GateFacts, why_not: str) -> tuple[bool, str]:
+def _open_if_crowded(facts: GateFacts, why_not: str) -> tuple[bool, str]:
     """Opens if a tier is too large and there is anything new since the last dream."""
     is_open = bool(facts.crowded) and (facts.sessions > 0 or not facts.last_at)
     return is_open, facts.crowded[0] if is_open else why_not
 
 
-def _retry(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
+def _check_retry(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     """Stays closed for a while after a dream that failed or was undone."""
-    for event, at, wait in (
-        ("the last dream failed", facts.failed_at, RETRY_AFTER),
-        ("the last dream was undone", facts.undone_at, timedelta(hours=settings.dream_every_h)),
-    ):
+    after_undo = timedelta(hours=settings.dream_every_h)
+    events = (("failed", facts.failed_at, RETRY_AFTER), ("was undone", facts.undone_at, after_undo))
+    for event, at, wait in events:
         remaining = wait - (facts.now - datetime.fromisoformat(at)) if at else timedelta(0)
         if timedelta(0) < remaining <= wait + MAX_CLOCK_SKEW:  # otherwise the clock was set back
-            return False, f"{event}; retry in {format_span(remaining, rounds_up=True)}"
+            return False, f"the last dream {event}; retry in {format_span(remaining, rounds_up=True)}"
     return True, "no dream failed or was undone recently"
 
 
-def _quiet(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
+def _check_quiet(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     past = (facts.now - datetime.fromisoformat(facts.last_turn)).total_seconds() if facts.last_turn else math.inf
     quiet_s = min(facts.calm_s, past if past >= 0 else math.inf)
     busy = []
@@ -188,18 +180,12 @@ def _quiet(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     return not busy, "; ".join(busy) or f"quiet for {format_span(timedelta(seconds=quiet_s))}"
 
 
-def _lock(_: Settings, facts: GateFacts) -> tuple[bool, str]:
-    return not facts.holder, facts.holder or "free"
-
-
-def _storage(_: Settings, facts: GateFacts) -> tuple[bool, str]:
-    return not facts.no_writes, facts.no_writes or "the database takes writes"
-
-
 #: Cheapest first: settings, the store, the machine, the disk.
 GATES: Mapping[str, Callable[[Settings, GateFacts], tuple[bool, str]]] = {
-    "switch": _switch, "time": _time, "sessions": _sessions, "again": _retry, "quiet": _quiet, "lock": _lock,
-    "storage": _storage,
+    "switch": lambda settings, _: (settings.stages_dream, "on" if settings.stages_dream else "off (stages.dream)"),
+    "time": _check_time, "sessions": _count_sessions, "again": _check_retry, "quiet": _check_quiet,
+    "lock": lambda _, facts: (not facts.holder, facts.holder or "free"),
+    "storage": lambda _, facts: (not facts.no_writes, facts.no_writes or "the database takes writes"),
 }  # fmt: skip
 #: The gates whose reasons are shown, in this order, for an open verdict and for a closed one.
 OPEN_REASONS = ("sessions", "time", "quiet")

@@ -11,7 +11,7 @@ from datetime import date
 from itertools import accumulate, islice
 from typing import NamedTuple
 
-from csmd.dream import actions, page_format, session_facts
+from csmd.dream import actions, page_format, project_facts
 from csmd.dream.actions import Fact
 from csmd.dream.page_format import Item, Page, Section
 from csmd.dream.themes import Theme
@@ -38,8 +38,9 @@ MIN_CONFIDENCE = review_answers.MIN_UNREVIEWED_CONFIDENCE
 MIN_CONTAINED_WORDS = 5
 #: Least share of a line's words, with all its numbers, in a line that contains it.
 MIN_CONTAINED_SHARE = 0.8
-#: Fewest words, and least share of common words, of two statements of one session that are shown as one line.
+#: Fewest words of two statements of one session that are shown as one line.
 MIN_RETOLD_WORDS = 12
+#: Least share of common words of two such statements.
 MIN_RETOLD_SHARE = 0.6
 #: Most characters of a symptom.
 MAX_SYMPTOM_CHARACTERS = 160
@@ -224,9 +225,8 @@ def _is_repeated(memory: Memory, other: Memory) -> bool:
     if similarity.is_twin(mine, others):
         return True
     own, differing = mine.stems - others.stems, mine.stems ^ others.stems
-    is_inside = (
-        len(mine.stems) >= MIN_CONTAINED_WORDS and similarity.share(mine.stems, others.stems) >= MIN_CONTAINED_SHARE
-    )
+    share = similarity.share(mine.stems, others.stems)
+    is_inside = len(mine.stems) >= MIN_CONTAINED_WORDS and share >= MIN_CONTAINED_SHARE
     if is_inside and not any(map(str.isdigit, "".join(own))):
         return True
     shorter, longer = sorted((mine.stems, others.stems), key=len)
@@ -255,10 +255,9 @@ def build_sections(
     total.subtract(heading_for(memory) for memory in considered if not compose.durable_text(memory))
 
     usable = list(filter(may_show, considered))
-    quoted = {
-        (memory.project_seq, tokens.normalise(quote)) for memory in usable for quote in _QUOTED.findall(memory.scene)
-    }
-    chosen: dict[str, list[Memory]] = defaultdict(list)
+    quotes = ((memory.project_seq, quote) for memory in usable for quote in _QUOTED.findall(memory.scene))
+    quoted = {(project, tokens.normalise(quote)) for project, quote in quotes}
+    shown_by_heading: dict[str, list[Memory]] = defaultdict(list)
     by_project: dict[int, list[Memory]] = defaultdict(list)
 
     def is_shown_elsewhere(memory: Memory) -> bool:
@@ -269,17 +268,17 @@ def build_sections(
         return any(_is_repeated(memory, other) for other in by_project[memory.project_seq])
 
     for memory in sorted(usable, key=lambda memory: (not memory.pinned, memory.is_edited)):  # else the surest first
-        section = chosen[heading_for(memory)]
+        section = shown_by_heading[heading_for(memory)]
         if lines and len(section) < MAX_SECTION_LINES and not is_shown_elsewhere(memory):
             section.append(memory)
             by_project[memory.project_seq].append(memory)
             lines -= 1
     sections = []
     for heading in filter(total.__getitem__, order):
-        shown = sorted(
-            chosen[heading], key=lambda memory: (memory.pinned, memory.confirmed_at, memory.id), reverse=True
+        section_memories = sorted(
+            shown_by_heading[heading], key=lambda item: (item.pinned, item.confirmed_at, item.id), reverse=True
         )
-        items = tuple(build_item(memory, annotations) for memory in shown)
+        items = tuple(build_item(memory, annotations) for memory in section_memories)
         sections.append(Section(heading=heading, items=items, more=total[heading] - len(items)))
     return tuple(sections)
 
@@ -334,9 +333,8 @@ def build_page(
     own = [memory for memory in lasting if memory.id not in moved]
     sections = build_sections(own, find_heading, HEADING_ORDER, annotations, may_show=may_show)
     texts = [item.text for section in sections for item in section.items] + [item.text for item in moved.values()]
-    counted = [
-        fact for fact in facts if not (session_facts.is_covered(fact, texts) or actions.strip_counts(fact) in texts)
-    ]
+    uncovered = (fact for fact in facts if not project_facts.is_covered(fact, texts))
+    counted = [fact for fact in uncovered if actions.strip_counts(fact) not in texts]
     if counted:
         items = tuple(Item(text=fact.text) for fact in counted[:MAX_SECTION_LINES])
         sections = (*sections, Section(heading=FACTS_HEADING, items=items, more=len(counted) - len(items)))
@@ -366,16 +364,14 @@ def _find_moved(memories: Sequence[Memory], annotations: Annotations, previous: 
         return {}
     items = {memory.id: build_item(memory, annotations) for memory in memories if compose.durable_text(memory)}
     moved = page_format.find_moved_ids(previous, items, is_csmd_heading)
-    return {ident: item for ident, item in items.items() if ident in moved}
+    return {memory_id: item for memory_id, item in items.items() if memory_id in moved}
 
 
 def make_link(place: Place) -> str:
     """Returns the heading of a project on a theme's page: a link to its own page."""
-    return (
-        f"[{clean_link_text(place.root or place.name)}](../{place.path})"
-        if place.seq
-        else f"[{EVERYWHERE_HEADING}](../{USER})"
-    )
+    if not place.seq:
+        return f"[{EVERYWHERE_HEADING}](../{USER})"
+    return f"[{clean_link_text(place.root or place.name)}](../{place.path})"
 
 
 def find_linked_page(heading: str) -> str:
@@ -446,12 +442,9 @@ SPARE_BYTES = 100
 
 def build_index(pages: Sequence[Page], previous: Page = EMPTY_PAGE) -> Page:
     """Returns the index: one line for each common page within the host's limits, and what a person wrote there."""
-    items = [
-        Item(
-            text=f"[{clean_link_text(page.title)}]({page.path}): {page.head['description'].removeprefix(f'{page.title}: ')}"
-        )
-        for page in pages
-    ]
+    links = (f"[{clean_link_text(page.title)}]({page.path})" for page in pages)
+    abouts = (page.head["description"].removeprefix(f"{page.title}: ") for page in pages)
+    items = [Item(text=f"{link}: {about}") for link, about in zip(links, abouts, strict=True)]
 
     def build(shown: int) -> Page:
         hidden = len(items) - shown

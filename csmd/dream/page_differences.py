@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from csmd.dream.page_content import FACTS_HEADING, strip_figures
 from csmd.dream.page_format import Page
@@ -93,10 +94,9 @@ class _KnownLines:
 
     def identify(self, page: Page) -> list[PageLine]:
         """Returns the memories' lines on a page; a line without its comment is identified by its words."""
+        items = ((heading, item, item.id or self.ids.get(line_key(item.text), "")) for heading, item in page.lines())
         return [
-            PageLine(heading=heading, text=item.text, id=item.id or self.ids[line_key(item.text)])
-            for heading, item in page.lines()
-            if item.id or line_key(item.text) in self.ids
+            PageLine(heading=heading, text=item.text, id=memory_id) for heading, item, memory_id in items if memory_id
         ]
 
 
@@ -115,14 +115,12 @@ def find_edits(olds: Mapping[str, Page], news: Mapping[str, Page]) -> dict[str, 
     stored_lines = _read_known_lines(olds)
     lines = {path: stored_lines.identify(page) for path, page in news.items()}
     # A line that moved to another page is not gone.
-    moved_ids = {
-        line.id for path in lines for line in lines[path] if path not in stored_lines.words.get(line.id, {path: ""})
-    }
+    words = stored_lines.words
+    moved_ids = {line.id for path in lines for line in lines[path] if path not in words.get(line.id, {path: ""})}
     changed_ids: set[str] = set()
-    return {
-        path: _find_page_edits(path, olds.get(path), news[path], lines[path], stored_lines, changed_ids, moved_ids)
-        for path in sorted(news, key=lambda path: (path.startswith(markdown.TOPICS), path))
-    }
+    find = partial(_find_page_edits, stored_lines=stored_lines, changed_ids=changed_ids, moved_ids=moved_ids)
+    paths = sorted(news, key=lambda path: (path.startswith(markdown.TOPICS), path))
+    return {path: find(path, olds.get(path), news[path], lines[path]) for path in paths}
 
 
 def _find_page_edits(
@@ -154,10 +152,10 @@ def _find_page_edits(
             added.append(PageLine(heading=heading, text=item.text))
     own_ids = dict.fromkeys(item.id for _, item in old.lines() if item.id)
     present_ids = {*moved_ids, *(line.id for line in lines)}
-    removed_ids = tuple(ident for ident in own_ids if ident not in present_ids)
-    problem = (
-        f"{len(added)} new lines at once: csmd takes at most {MAX_NEW_LINES}" if len(added) > MAX_NEW_LINES else ""
-    )
+    removed_ids = tuple(memory_id for memory_id in own_ids if memory_id not in present_ids)
+    problem = ""
+    if len(added) > MAX_NEW_LINES:
+        problem = f"{len(added)} new lines at once: csmd takes at most {MAX_NEW_LINES}"
     return Edits(
         path=path, changed=tuple(changed), removed_ids=removed_ids, removed_facts=tuple(removed_facts.values()),
         new=tuple({(line.heading, line_key(line.text)): line for line in added}.values()),

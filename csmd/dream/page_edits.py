@@ -84,9 +84,8 @@ class EditTransaction:
         names = list_page_words(directory, path)
         calls = stored_pages.find_calls_naming(rows, names, inside=directory, since=page.row.at)
         # The latest tool call that may have written the page since csmd did.
-        self._call = next(
-            (call for call in calls if may_write(call.tool, call.text, call.cwd, directory=directory, path=path)), None
-        )
+        is_candidate = partial(may_write, directory=directory, path=path)
+        self._call = next((call for call in calls if is_candidate(call.tool, call.text, call.cwd)), None)
         self._is_theirs = self._call is None and not is_unwatched
         self._is_topic = path.startswith(markdown.TOPICS)
         topic_names = page.base.head.get("topics")
@@ -96,26 +95,26 @@ class EditTransaction:
         """Carries out the edits; returns their number."""
         if self._path == INDEX:
             return self._store_page({}, edits, own=[f"- {line.text}" for line in edits.new])
-        idents: dict[tuple[str, str], str] = {}
+        memory_ids: dict[tuple[str, str], str] = {}
         own: list[str] = []
         for line in (*edits.changed, *edits.new):
             has_content = bool(tokens.content_words(line.text)) and PURGED not in line.text
-            ident = self._remember(line) if has_content and len(line.text) <= MAX_CHARACTERS else None
-            if ident is None:
+            memory_id = self._remember(line) if has_content and len(line.text) <= MAX_CHARACTERS else None
+            if memory_id is None:
                 own.append(f"- {markdown.to_line(line.text)}")
             else:
-                idents[line.id, markdown.line_key(line.text)] = ident
-        for ident in edits.removed_ids:
-            self._remove(ident)
+                memory_ids[line.id, markdown.line_key(line.text)] = memory_id
+        for memory_id in edits.removed_ids:
+            self._remove(memory_id)
         if self._is_theirs and edits.restored_ids:
             # A person who put a line back has answered the question about it.
             for candidate in candidates.waiting(self._rows, projects=None, statuses=("needs_review",)):
                 is_removal = candidate.source == candidates.PAGE and candidate.kind == "stale"
                 if is_removal and not set(edits.restored_ids).isdisjoint(candidate.memory_ids):
                     candidates.set_status(self._rows, candidate, "done", now=self._now)
-        return self._store_page(idents, edits, own=own)
+        return self._store_page(memory_ids, edits, own=own)
 
-    def _store_page(self, idents: Mapping[tuple[str, str], str], edits: Edits, *, own: list[str]) -> int:
+    def _store_page(self, memory_ids: Mapping[tuple[str, str], str], edits: Edits, *, own: list[str]) -> int:
         """Stores the present page, each line with its memory; lines that became no memory (`own`) stay the person's."""
         row, new, base = self._page.row, self._page.new, self._page.base
         if not self._page.is_there:
@@ -131,17 +130,16 @@ class EditTransaction:
             if page_content.is_csmd_heading(heading) and f"- {markdown.to_line(item.text)}" in own:
                 return None  # it is moved under the person's own heading
             key = markdown.line_key(item.text)
-            return replace(
-                item, id=idents.get((item.id, key)) or idents.get(("", key)) or item.id or before.get(key, "")
-            )
+            memory_id = memory_ids.get((item.id, key)) or memory_ids.get(("", key)) or item.id or before.get(key, "")
+            return replace(item, id=memory_id)
 
         sections = []
         for section in new.sections:
             if section.heading != page_format.OWN_NOTES:
                 section = replace(section, notes=tuple(note for note in section.notes if is_theirs(note.text)))
                 sections.append(page_format.map_items(section, partial(identify, heading=section.heading)))
-        listed = {f"- {markdown.to_line(item.text)}" for section in sections for item in section.items}
-        own_notes = (*filter(is_theirs, new.own), *(text for text in own if text not in listed))
+        lines_of_memories = {f"- {markdown.to_line(item.text)}" for section in sections for item in section.items}
+        own_notes = (*filter(is_theirs, new.own), *(text for text in own if text not in lines_of_memories))
         page = replace(new, top=tuple(filter(is_theirs, new.top)), sections=tuple(sections), own=own_notes)
         hashes = (page_content.hash_counted(text, self._key) for text in edits.removed_facts)
         left_out = tuple(dict.fromkeys((*row.left_out, *hashes)))
@@ -169,10 +167,9 @@ class EditTransaction:
             )  # fmt: skip
             return line.id
         # As if typed in a terminal, it lifts a forgetting in the page's project. What was purged stays out.
-        is_correction = gate == "correction"
-        tombstones.remove_statement(
-            self._rows, line.text, correction=is_correction, project=project, home=project, key=self._key
-        )
+
+        text, is_correction, key = line.text, gate == "correction", self._key
+        tombstones.remove_statement(self._rows, text, correction=is_correction, project=project, home=project, key=key)
         source = f"{self._path}\0{self._now}\0{line.id}\0{line.text}"  # it has no transcript
         uuid = "cli:page-" + hashlib.sha256(source.encode("utf-8", "replace")).hexdigest()[:16]
         if memory is not None:
@@ -182,13 +179,9 @@ class EditTransaction:
             except CsmdError:
                 return None
         statement = Statement(
-            text=line.text,
-            gate=gate,
-            category=category,
-            confidence=WRITTEN_CONFIDENCE,
-            authority="user",
+            text=line.text, gate=gate, category=category, confidence=WRITTEN_CONFIDENCE, authority="user",
             reasons=("page",),
-        )
+        )  # fmt: skip
         scope: Scope = "user" if gate in ("behavioral", "relational") else "global"
         memory_id, _ = remember.remember(
             self._rows, statement, Provenance(uuid=uuid, session_id="", at=self._now), project=place.seq,
@@ -199,28 +192,28 @@ class EditTransaction:
             topics.tag_memory(self._rows, new.seq, self._topics[0], by=topics.PERSON)
         return memory_id or None
 
-    def _remove(self, ident: str) -> None:
+    def _remove(self, memory_id: str) -> None:
         """Asks a person about a removed line; if another page still has it, only untags its memory from the theme."""
-        memory = memories.by_id(self._rows, ident)
+        memory = memories.by_id(self._rows, memory_id)
         if memory is None or memory.superseded_by:
             return
-        if self._is_topic and any(item.id == ident for read in self._others.values() for _, item in read.lines()):
+        if self._is_topic and any(item.id == memory_id for other in self._others.values() for _, item in other.lines()):
             by = topics.PERSON if self._is_theirs else topics.ASSISTANT
             for tag in topics.topics_of_memories(self._rows, [memory.seq]).get(memory.seq, ()):
                 if tag.name in self._topics:
                     topics.tag_memory(self._rows, memory.seq, tag.name, by=by, weight=0.0)
             return
         self._ask(
-            "stale", memory.project_seq, f"{ident} {self._path}", text=memory.text, gate=memory.gate,
-            category=memory.category, confidence=memory.confidence, memory_ids=(ident,),
+            "stale", memory.project_seq, f"{memory_id} {self._path}", text=memory.text, gate=memory.gate,
+            category=memory.category, confidence=memory.confidence, memory_ids=(memory_id,),
             reason=f"its line was removed from {self._path}: kept, it comes back; dropped, it is forgotten",
         )  # fmt: skip
 
     def _ask(self, kind: CandidateKind, project: int, fingerprint: str, **values: Any) -> None:
         """Asks a person about a line."""
-        ident = candidates.make_candidate_id(kind, project, fingerprint, self._now)
+        candidate_id = candidates.make_candidate_id(kind, project, fingerprint, self._now)
         question = Candidate(
-            id=ident, kind=kind, source=candidates.PAGE, project_seq=project, fingerprint=fingerprint,
+            id=candidate_id, kind=kind, source=candidates.PAGE, project_seq=project, fingerprint=fingerprint,
             created_at=self._now, updated_at=self._now, status="needs_review", **values,
         )  # fmt: skip
         candidates.put_candidate(self._rows, question)
@@ -264,10 +257,9 @@ def read_edits(store: Store, directory: Path, *, now: str, key: bytes, pauses: P
     differing = [path for path, page in pages.items() if _is_edited(page, directory)]
     if not differing:
         return 0
-    edits = find_edits(
-        {path: page.base for path, page in pages.items() if page.row.text or page.row.also},
-        {path: page.base if page.problem else page.new for path, page in pages.items()},
-    )
+    stored_versions = {path: page.base for path, page in pages.items() if page.row.text or page.row.also}
+    present = {path: page.base if page.problem else page.new for path, page in pages.items()}
+    edits = find_edits(stored_versions, present)
     total = 0
     for path in differing:
         if not _is_intended(store, directory, pages[path], edits[path], today=now[:10]):
@@ -305,13 +297,14 @@ def _parse_file(row: PageRow, raw: bytes | None, purged: Marks, *, is_link: bool
         page.new = Page() if page.problem else page_format.parse_page(page.text)
         if row.is_unedited(page.text) and not page.problem:
             # The stored page has the ids of the memories of a person's lines.
-            now, was = ([markdown.line_key(item.text) for _, item in read.lines()] for read in (page.new, page.base))
-            page.new = page.base = page.base if now == was else page.new
+            now, before = ([markdown.line_key(item.text) for _, item in read.lines()] for read in (page.new, page.base))
+            page.new = page.base = page.base if now == before else page.new
             return page
         page.problem = page.problem or page.new.problem
 
     def distance(base: Page) -> int:
-        new, old = ({(item.id, markdown.line_key(item.text)) for _, item in read.lines()} for read in (page.new, base))
+        pages = (page.new, base)
+        new, old = ({(item.id, markdown.line_key(item.text)) for _, item in read.lines()} for read in pages)
         return len(new ^ old)
 
     if row.also and row.text:
@@ -336,7 +329,7 @@ def _is_intended(store: Store, directory: Path, page: _Page, edits: Edits, *, to
     """
     row = page.row
     if problem := page.problem or edits.problem:
-        noted = replace(row, problem=problem)
+        updated = replace(row, problem=problem)
     elif not edits.is_truncated or row.path == INDEX:
         return True
     elif row.held:
@@ -345,10 +338,10 @@ def _is_intended(store: Store, directory: Path, page: _Page, edits: Edits, *, to
         stem = row.path.removesuffix(".md")
         numbers = ("", *(f"-{number}" for number in range(2, MAX_FOLDER_FILES)))
         names = (f"{stem}.restored-{today}{number}.md" for number in numbers)
-        noted = replace(row, held=next(name for name in names if not os.path.lexists(directory / name)))
-        page_files.write_page(directory / noted.held, row.also or row.text)
-    if noted != row:
-        store.write(partial(stored_pages.put_page, page=noted))
+        updated = replace(row, held=next(name for name in names if not os.path.lexists(directory / name)))
+        page_files.write_page(directory / updated.held, row.also or row.text)
+    if updated != row:
+        store.write(partial(stored_pages.put_page, page=updated))
     return False
 
 
@@ -365,15 +358,14 @@ def report_pages(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
         return not is_known and not page_files.is_unedited(raw, row, purged)
 
     names: list[str] = []
-    for place in PAGE_FOLDERS:
+    for folder in PAGE_FOLDERS:
         with contextlib.suppress(OSError):
-            paths = sorted(islice((directory / place).iterdir(), MAX_FOLDER_FILES))
+            paths = sorted(islice((directory / folder).iterdir(), MAX_FOLDER_FILES))
             # A file name need not be valid text.
             names += [str(path.relative_to(directory)).encode("utf-8", "replace").decode() for path in paths]
-    return {
-        "asked": [{"page": path, "lines": number} for path, number in sorted(questions.items())],
-        "restored": [{"page": row.path, "whole": row.held} for row in stored.values() if row.held],
-        "unread": [{"page": row.path, "why": row.problem} for row in stored.values() if row.problem],
-        "copies": find_copies(names, stored),
-        "edited": [path for path, row in stored.items() if is_edited(row)],
-    }
+    restored = [{"page": row.path, "whole": row.held} for row in stored.values() if row.held]
+    unread = [{"page": row.path, "why": row.problem} for row in stored.values() if row.problem]
+    page_questions = [{"page": path, "lines": number} for path, number in sorted(questions.items())]
+    edited = [path for path, row in stored.items() if is_edited(row)]
+    copies = find_copies(names, stored)
+    return {"asked": page_questions, "restored": restored, "unread": unread, "copies": copies, "edited": edited}

@@ -61,7 +61,7 @@ def build_pages(
     `after` are memories as they will be, by id.
     """
     places = find_places(rows)
-    questioned = {ident for ident, _ in stored_pages.questioned_lines(rows)}
+    questioned = {memory_id for memory_id, _ in stored_pages.questioned_lines(rows)}
     memories: dict[int, list[Memory]] = {seq: [] for seq in places}
     for stored in active_memories(rows):
         memory = after.get(stored.id, stored)
@@ -102,10 +102,10 @@ def _read_annotations(rows: Rows, memories: Sequence[Memory]) -> tuple[Annotatio
     symptoms = failures.list_symptoms(rows, [memory.seq for memory in memories if memory.category == "gotcha"])
     waits: dict[str, list[str]] = defaultdict(list)
     new: dict[int, list[tuple[str, str]]] = defaultdict(list)
-    idents = frozenset(ids.values())
+    memory_ids = frozenset(ids.values())
     for call in candidates.list_waiting_wordings(rows):
-        if ident := next(filter(idents.__contains__, call.memory_ids), ""):
-            waits[ident].append(call.text)
+        if memory_id := next(filter(memory_ids.__contains__, call.memory_ids), ""):
+            waits[memory_id].append(call.text)
         else:
             new[call.project_seq].append((page_content.find_waiting_heading(call.gate, call.category), call.text))
     shows = {ids[seq]: tuple(text for _, _, text in reports) for seq, reports in symptoms.items()}
@@ -121,7 +121,7 @@ def _build_theme_pages(
         for tag in tags.get(memory.seq, ()):
             tagged[tag.name].add(memory.id)
     last = {path: parse_stored(row) for path, row in sorted(page_rows.items()) if path.startswith(markdown.TOPICS)}
-    paths = {str(read.head.get("name", "")): path for path, read in last.items()}
+    paths = {str(page.head.get("name", "")): path for path, page in last.items()}
     paged: dict[str, Theme] = {}
     for name, path in paths.items():
         also = last[path].head.get("topics")
@@ -136,7 +136,7 @@ def _build_theme_pages(
         if theme.name not in paths and path in used_paths:
             path = f"{path.removesuffix('.md')}-{markdown.short_hash(theme.name)}.md"
         used_paths.add(path)
-        of_theme = [by_id[ident] for ident in sorted(theme.members)]
+        of_theme = [by_id[memory_id] for memory_id in sorted(theme.members)]
         theme_places = {seq: places[seq] for seq in {memory.project_seq for memory in of_theme}}
         previous = last.get(path, EMPTY_PAGE)
         page = page_content.build_theme_page(
@@ -260,9 +260,8 @@ class _Writer:
     def _record(self, rows: Rows, path: str, *, before: str | None, after: str | None, reason: str) -> None:
         if self.dream_seq:
             path = f"{self.directory.name}/{path}"
-            journal.record_file(
-                rows, self.dream_seq, reason=reason, path=path, before=before, after=after, now=self.now
-            )
+            dream, now = self.dream_seq, self.now
+            journal.record_file(rows, dream, reason=reason, path=path, before=before, after=after, now=now)
 
     def _set_aside(self, store: Store, into: str, row: PageRow) -> None:
         """Moves the lines of existing memories and a person's words from a retired page to another file.
@@ -275,13 +274,13 @@ class _Writer:
         active = store.read(active_memories)
         alive = {memory.id for memory in active if memory.project_seq not in walled}
         page = parse_stored(row)
-        kept: list[Section] = []
+        remaining: list[Section] = []
         for section in page.sections:
             section = page_format.map_items(section, lambda item: item if item.id in alive else None)
             is_theirs = section.notes or not page_content.is_csmd_heading(section.heading)
             if section.heading != page_format.OWN_NOTES and (section.items or is_theirs):
-                kept.append(section)
-        remains = replace(page, title=str(page.head.get("name", "")), sections=tuple(kept))
+                remaining.append(section)
+        remains = replace(page, title=str(page.head.get("name", "")), sections=tuple(remaining))
         text, path, number = page_format.render_page(remains), into, 1
         while (raw := files.read_plain(self.directory / path)) not in (None, text.encode("utf-8", "replace")):
             number += 1
@@ -363,8 +362,8 @@ def _find_page_projects(rows: Rows, file: PlannedFile, row: PageRow | None) -> f
     if not file.path.startswith(markdown.TOPICS):
         return frozenset()
     text = file.text if file.text is not None else row.text if row else ""
-    idents = [item.id for _, item in page_format.parse_page(text).lines() if item.id]
-    return stored_pages.list_projects_of_memories(rows, idents)
+    memory_ids = [item.id for _, item in page_format.parse_page(text).lines() if item.id]
+    return stored_pages.list_projects_of_memories(rows, memory_ids)
 
 
 def describe_change(path: str, before: str | None, after: str | None, *, removal_reason: str = "") -> Change | None:
@@ -375,14 +374,11 @@ def describe_change(path: str, before: str | None, after: str | None, *, removal
         return Change(path=path, do="remove", reason=removal_reason)
     old_lines, new_lines = _map_lines(before or ""), _map_lines(after)
     if before is None:
-        return Change(
-            path=path, do="begin", reason=display.amount(len(new_lines), "line") if new_lines else "no line yet"
-        )
-    counts = (
-        (len(new_lines.keys() - old_lines.keys()), "new"),
-        (len(old_lines.keys() - new_lines.keys()), "gone"),
-        (sum(old_lines[line] != new_lines[line] for line in old_lines.keys() & new_lines.keys()), "in other words"),
-    )
+        lines = display.amount(len(new_lines), "line") if new_lines else "no line yet"
+        return Change(path=path, do="begin", reason=lines)
+    old_ids, new_ids = old_lines.keys(), new_lines.keys()
+    changed = sum(old_lines[line] != new_lines[line] for line in old_ids & new_ids)
+    counts = ((len(new_ids - old_ids), "new"), (len(old_ids - new_ids), "gone"), (changed, "in other words"))
     reasons = [f"{display.amount(number, 'line')} {change}" for number, change in counts if number]
     return Change(path=path, do="write", reason=", ".join(reasons) or "head, order or headings")
 
@@ -425,28 +421,28 @@ def remove_forgotten_lines(store: Store, directory: Path) -> int:
             write_page(directory / path, cleaned)
         return number > 0
 
-    done = 0
+    changed = 0
     for row in pages.values():
         # The file first: a line that the row no longer has would be read as new.
         was_cleaned = clean_file(row.path)
         cleaned = replace(row, text=clean_text(row.path, row.text)[0], also=clean_text(row.path, row.also)[0])
         if cleaned != row:
             _put_page(store, cleaned)
-        done += was_cleaned or cleaned != row
+        changed += was_cleaned or cleaned != row
     # Restored copies of truncated pages, and retired pages.
     for pattern in ("*.restored-*.md", "[pt]*/*.restored-*.md", f"{ARCHIVE}[pt]*/*.md"):
-        done += sum(clean_file(path.relative_to(directory).as_posix()) for path in sorted(directory.glob(pattern)))
-    return done
+        changed += sum(clean_file(path.relative_to(directory).as_posix()) for path in sorted(directory.glob(pattern)))
+    return changed
 
 
 def _remove_gone_lines(rows: Rows, *, path: str, text: str, lines: _KnownLines, key: bytes) -> tuple[str, int]:
-    place = stored_pages.find_page_project(rows, path)
+    project = stored_pages.find_page_project(rows, path)
 
     def is_gone(words: str) -> bool:
-        if (place, words) in lines.living:
+        if (project, words) in lines.living:
             return False
-        is_forgotten = partial(stored_pages.is_forgotten, rows, words, project=place, key=key)
-        return (place, words) in lines.gone or (words in lines.suspects and is_forgotten())
+        is_forgotten = partial(stored_pages.is_forgotten, rows, words, project=project, key=key)
+        return (project, words) in lines.gone or (words in lines.suspects and is_forgotten())
 
     return page_lines.remove_lines(text, lambda ids: stored_pages.missing_memories(rows, ids), is_gone)
 
@@ -454,13 +450,13 @@ def _remove_gone_lines(rows: Rows, *, path: str, text: str, lines: _KnownLines, 
 def _classify_lines(rows: Rows, pages: Iterable[PageRow]) -> _KnownLines:
     words_of: dict[str, set[tuple[int | None, str]]] = defaultdict(set)
     for row in pages:
-        place = stored_pages.find_page_project(rows, row.path)
+        project = stored_pages.find_page_project(rows, row.path)
         for text in (row.text, row.also):
             for _, item in page_format.parse_page(text).lines():
                 words = markdown.line_key(item.text)
-                words_of[item.id] |= {(place, words), (None, words)}
+                words_of[item.id] |= {(project, words), (None, words)}
     bare = words_of.pop("", set())
     missing = stored_pages.missing_memories(rows, list(words_of))
-    gone = {line for ident in missing for line in words_of[ident]}
-    living = {line for ident, lines in words_of.items() if ident not in missing for line in lines}
+    gone = {line for memory_id in missing for line in words_of[memory_id]}
+    living = {line for memory_id, lines in words_of.items() if memory_id not in missing for line in lines}
     return _KnownLines(gone=gone, living=living, suspects={words for _, words in bare | gone})

@@ -247,9 +247,8 @@ class _Reader:
         self._end()
         if not self._parts:
             self._parts.append(_Part(""))
-        is_ours = text.startswith(WAITING_PREFIX) or (
-            is_below and text.startswith(SYMPTOM_PREFIX) and self._parts[-1].items
-        )
+        is_symptom = is_below and text.startswith(SYMPTOM_PREFIX) and self._parts[-1].items
+        is_ours = text.startswith(WAITING_PREFIX) or is_symptom
         if text and not is_ours:
             self._item.append(text)
 
@@ -290,9 +289,9 @@ def _make_item_lookup(items: Mapping[str, Item]) -> Callable[[Item], Item | None
     return lambda item: items.get(item.id) if item.id else by_words.get(line_key(item.text), item)
 
 
-def has_own_words(read: Page, is_ours: IsCsmdHeading) -> bool:
+def has_own_words(page: Page, is_ours: IsCsmdHeading) -> bool:
     """Whether a page has words of a person besides lines of memories."""
-    return bool(read.top or read.own or any(section.notes or not is_ours(section.heading) for section in read.sections))
+    return bool(page.top or page.own or any(section.notes or not is_ours(section.heading) for section in page.sections))
 
 
 def find_moved_ids(previous: Page, items: Mapping[str, Item], is_ours: IsCsmdHeading) -> frozenset[str]:

@@ -57,11 +57,11 @@ def find_related(snapshot: Snapshot) -> Generator[None, None, RelatedMemories]:
     same: set[IdPair] = set()
     for pairs in find_restatements(alive):
         restated.update(pairs)
-        same.update(pair for pair in pairs if is_same(*_texts_of(snapshot, pair)))
+        same.update(pair for pair in pairs if is_same(*_read_texts(snapshot, pair)))
         yield
     reworded: set[IdPair] = set()
     for pair in sorted(snapshot.near & near - restated - {pair[::-1] for pair in restated}):
-        if restatement.judge(*_texts_of(snapshot, pair)).is_same:
+        if restatement.judge(*_read_texts(snapshot, pair)).is_same:
             reworded.add(pair)
         yield
 
@@ -71,21 +71,21 @@ def find_related(snapshot: Snapshot) -> Generator[None, None, RelatedMemories]:
     def sort_pairs(pairs: Iterable[IdPair]) -> list[IdPair]:
         """Returns the pairs that have a memory of the project, each once, with its sides in order."""
         sides = [sorted(pair, key=order.__getitem__) for pair in pairs if not own.isdisjoint(pair)]
-        return sorted({(first, second) for first, second in sides}, key=lambda pair: [order[ident] for ident in pair])
+        return sorted({(first, second) for first, second in sides}, key=lambda pair: list(map(order.__getitem__, pair)))
 
     close: dict[str, tuple[str, ...]] = defaultdict(tuple)
-    for ident, other in sort_pairs(near):
-        close[ident] += (other,)
-        close[other] += (ident,)
+    for first, second in sort_pairs(near):
+        close[first] += (second,)
+        close[second] += (first,)
     return RelatedMemories(
         restated=tuple(sort_pairs(restated | reworded)), reworded=frozenset(map(frozenset, reworded)),
         close=dict(close), duplicates=frozenset(other for _, other in sort_pairs(same | reworded)), renames=renames,
     )  # fmt: skip
 
 
-def _texts_of(snapshot: Snapshot, pair: IdPair) -> tuple[str, str]:
-    ident, other = pair
-    return snapshot.memories[ident].text, snapshot.memories[other].text
+def _read_texts(snapshot: Snapshot, pair: IdPair) -> tuple[str, str]:
+    first, second = pair
+    return snapshot.memories[first].text, snapshot.memories[second].text
 
 
 def is_same(text: str, other: str) -> bool:
@@ -95,12 +95,11 @@ def is_same(text: str, other: str) -> bool:
 
 def _find_near(snapshot: Snapshot, alive: list[Memory]) -> Generator[None, None, set[IdPair]]:
     """Returns the pairs with near vectors, similar words, a common topic or a contradicted word."""
-    idents = {memory.id for memory in alive}
-    near = {pair for pair in snapshot.near if idents.issuperset(pair)}
-    similar = (
-        [(alive[pair.first].id, alive[pair.second].id) for pair in pairs]
-        for pairs in duplicates.iter_pairs(alive, everywhere={snapshot.project_seq: snapshot.everywhere})
-    )
+    ids = {memory.id for memory in alive}
+    near = {pair for pair in snapshot.near if ids.issuperset(pair)}
+    everywhere = {snapshot.project_seq: snapshot.everywhere}
+    groups = duplicates.iter_pairs(alive, everywhere=everywhere)
+    similar = ([(alive[pair.first].id, alive[pair.second].id) for pair in pairs] for pairs in groups)
     for pairs in chain(similar, _pair_by_topics(snapshot, alive), _pair_contradictions(alive)):
         near.update(pairs)
         yield
@@ -118,7 +117,7 @@ def _find_renames(snapshot: Snapshot) -> Generator[None, None, Mapping[str, str]
 
 
 def _pair_by_topics(snapshot: Snapshot, memories: list[Memory]) -> Iterator[list[IdPair]]:
-    """For each memory of a topic, yields its pairs with those of its gate and authority with most words in common."""
+    """Yields for each memory of a topic its pairs with the memories of its gate and authority that share most words."""
     groups: dict[tuple[str, str, str], list[Memory]] = defaultdict(list)
     for memory in memories:
         for topic in snapshot.topics.get(memory.id, frozenset()):
@@ -126,10 +125,10 @@ def _pair_by_topics(snapshot: Snapshot, memories: list[Memory]) -> Iterator[list
     for _, members in sorted(groups.items()):
         stems = [similarity.gist(memory.text).stems for memory in members]
         texts_with = _index_words(stems)
-        for at, memory in enumerate(members):
-            shared = Counter(chain.from_iterable(texts_with[stem] for stem in stems[at]))
+        for index, memory in enumerate(members):
+            shared = Counter(chain.from_iterable(texts_with[stem] for stem in stems[index]))
             # Ties are broken by the order of the texts.
-            similar = sorted((-count, k) for k, count in shared.items() if count >= MIN_SHARED_WORDS and k != at)
+            similar = sorted((-count, k) for k, count in shared.items() if count >= MIN_SHARED_WORDS and k != index)
             yield [(memory.id, members[other].id) for _, other in similar[:MAX_SIMILAR]]
 
 
@@ -143,7 +142,7 @@ def _index_words(texts: Iterable[Iterable[str]]) -> dict[str, list[int]]:
 
 
 def _pair_contradictions(memories: list[Memory]) -> Iterator[list[IdPair]]:
-    """For each memory, yields its pairs with the newest ones that name something it speaks against."""
+    """Yields for each memory its pairs with the newest ones that name something it speaks against."""
     newest = sorted(memories, key=lambda memory: (memory.confirmed_at, sort_key(memory)), reverse=True)
     folded = [(memory, memory.text.casefold()) for memory in newest]
     for memory in memories:
@@ -157,18 +156,14 @@ def _pair_contradictions(memories: list[Memory]) -> Iterator[list[IdPair]]:
 
 
 def find_restatements(memories: list[Memory]) -> Iterator[list[IdPair]]:
-    """For each memory, yields the id pairs of it and one that covers it.
+    """Yields for each memory the id pairs of it and one that covers it.
 
     Only memories with its rarest word are compared.
     """
     words = [similarity.required_words(memory.text) for memory in memories]
     texts_with = _index_words(words)
-    for at, memory in enumerate(memories):
-        rarest_word = min(words[at], key=lambda word: (len(texts_with[word]), word), default="")
-        yield [
-            (memory.id, memories[other].id)
-            for other in texts_with.get(rarest_word, ())
-            if other != at
-            and words[at] <= words[other]
-            and similarity.compare(memory.text, memories[other].text).says_all
-        ]
+    for index, memory in enumerate(memories):
+        rarest_word = min(words[index], key=lambda word: (len(texts_with[word]), word), default="")
+        others = [k for k in texts_with.get(rarest_word, ()) if k != index and words[index] <= words[k]]
+        full = (memories[k] for k in others if similarity.compare(memory.text, memories[k].text).says_all)
+        yield [(memory.id, other.id) for other in full]

@@ -65,15 +65,18 @@ def plan_everywhere(read: Read, *, now: str, facts: Facts) -> Steps[DreamPlan]:
     tallies: list[Tally] = []
     changed: dict[str, Memory] = {}
     lifted: dict[int, dict[str, Memory]] = defaultdict(dict)
-    for place in read(dream_scopes.list_scopes):
-        snapshot = yield from read_snapshot(read, place, now=now, facts=facts)
+    for area in read(dream_scopes.list_scopes):
+        snapshot = yield from read_snapshot(read, area, now=now, facts=facts)
         alive = _list_alive(snapshot)
         pairs = yield from compare_vectors(read, alive, alive)
-        memories = {ident: changed.get(ident, memory) for ident, memory in snapshot.memories.items()}
-        memories |= {ident: changed.get(ident, memory) for ident, memory in lifted[place.everywhere].items()}
+        memories = {key: changed.get(key, memory) for key, memory in snapshot.memories.items()}
+        memories |= {memory_id: changed.get(memory_id, memory) for memory_id, memory in lifted[area.everywhere].items()}
         plan, result = yield from plan_project(_add_near_pairs(replace(snapshot, memories=memories), pairs))
-        changed |= {ident: memory for ident, memory in result.memories.items() if memory.project_seq != place.seq}
-        lifted[place.seq] = {action.created.id: action.created for action in plan.actions if action.created is not None}
+        changed |= {
+            memory_id: memory for memory_id, memory in result.memories.items() if memory.project_seq != area.seq
+        }
+        created = (action.created for action in plan.actions if action.created is not None)
+        lifted[area.seq] = {memory.id: memory for memory in created}
         planned += plan.actions
         tallies += plan.tallies
     return DreamPlan(actions=tuple(planned), tallies=tuple(tallies))
@@ -92,21 +95,19 @@ def read_snapshot(read: Read, place: DreamScope, *, now: str, facts: Facts) -> S
     days = read(lambda rows: {seq: tuple(projects.active_days(rows, seq)) for seq in (place.seq, place.everywhere)})
     raised = read(lambda rows: candidates.of_source(rows, actions.DREAM_SOURCE, project=place.seq))
     dropped = read(memory_upkeep.list_dropped)
-    collected["questioned"] |= read(
-        partial(past_decisions.list_questioned_pairs, scope=place, source=supersession.SOURCE)
-    )
+    find_pairs = partial(past_decisions.list_questioned_pairs, scope=place, source=supersession.SOURCE)
+    collected["questioned"] |= read(find_pairs)
     yield
     elsewhere: dict[str, Memory] = {}
     for seqs in split_batches(read(partial(dream_scopes.list_stated_habits, scope=place)), READ_BATCH):
         elsewhere |= read(partial(_read_elsewhere, seqs=seqs))
         yield
-    collected["undone"] |= {
-        ("raise", fact.fingerprint) for fact in project_facts if _candidate_id(fact) in undone_raises
-    }
+    undone_facts = (fact for fact in project_facts if _candidate_id(fact) in undone_raises)
+    collected["undone"] |= {("raise", fact.fingerprint) for fact in undone_facts}
     # A statement was lifted before if there is a memory with the id that it would get.
-    idents = sorted({scope.identity(place.seq, memory.text) for memory in elsewhere.values()})
-    stored = read(lambda rows: [ident for ident in idents if memories.by_id(rows, ident) is not None])
-    collected["undone"] |= {("lift", ident) for ident in stored}
+    lift_ids = sorted({scope.identity(place.seq, memory.text) for memory in elsewhere.values()})
+    stored = read(lambda rows: [lift_id for lift_id in lift_ids if memories.by_id(rows, lift_id) is not None])
+    collected["undone"] |= {("lift", lift_id) for lift_id in stored}
     return Snapshot(
         project_seq=place.seq, everywhere=place.everywhere, now=now, days=days, dropped=dropped, facts=project_facts,
         raised_facts={candidate.fingerprint: candidate for candidate in raised}, stated_elsewhere=elsewhere, **collected,
@@ -129,12 +130,9 @@ def _read_elsewhere(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
     """Reads the memories of a scope's projects that could hold everywhere, without undone lifts."""
     undone = past_decisions.list_undone_lifts(rows, seqs)
     stated = [memory for memory in memories.by_seqs(rows, seqs).values() if memory.id not in undone]
+    may_hold = consolidation.may_hold_everywhere
     names = {seq: projects.name_of(rows, seq) for seq in {memory.project_seq for memory in stated}}
-    return {
-        memory.id: memory
-        for memory in stated
-        if consolidation.may_hold_everywhere(memory, project_name=names[memory.project_seq])
-    }
+    return {memory.id: memory for memory in stated if may_hold(memory, project_name=names[memory.project_seq])}
 
 
 def _list_alive(snapshot: Snapshot) -> list[int]:
@@ -166,7 +164,7 @@ def compare_vectors(read: Read, seqs: Sequence[int], among: Sequence[int]) -> St
 def _add_near_pairs(snapshot: Snapshot, pairs: set[tuple[int, int]]) -> Snapshot:
     ids = {memory.seq: memory.id for memory in snapshot.memories.values()}
     id_pairs = (sorted((ids[seq], ids[other])) for seq, other in pairs if seq in ids and other in ids)
-    return replace(snapshot, near=frozenset((ident, other) for ident, other in id_pairs))
+    return replace(snapshot, near=frozenset((memory_id, other) for memory_id, other in id_pairs))
 
 
 def split_batches(whole: Sequence[T], size: int) -> Iterator[Sequence[T]]:
@@ -183,7 +181,7 @@ def carry_out_everywhere(
 
     If it is closed between two steps, finished actions stay, and the next dream plans the rest.
     """
-    done = 0
+    carried_total = 0
     for place in store.read(dream_scopes.list_scopes):
         near_pairs: set[tuple[int, int]] = set()
         compared: set[int] = set()
@@ -207,11 +205,11 @@ def carry_out_everywhere(
             for part in split_batches(plan.actions, WRITE_BATCH):
                 act = partial(carry_out, dream_seq=dream.seq, actions=part, now=now, key=key, promoting=promoting)
                 carried, skipped = store.write(act)
-                done, changed = done + carried, changed + skipped
+                carried_total, changed = carried_total + carried, changed + skipped
                 yield
             if not changed:
                 break
-    return done
+    return carried_total
 
 
 def _digest_snapshot(snapshot: Snapshot, vectors: tuple[int, int], *, key: bytes) -> Steps[str]:
@@ -244,7 +242,7 @@ def carry_out(
 
     Returns the number of actions carried out, and of those skipped because of a change.
     """
-    done = skipped = 0
+    carried = skipped = 0
     for action in actions:
         involved = [memory for memory in (action.memory, action.other) if memory is not None]
         if any(memories.by_id(rows, memory.id) != memory for memory in involved) or not _may_still_lift(rows, action):
@@ -252,12 +250,12 @@ def carry_out(
             continue
         if any(supersession.is_forgotten(rows, memory, memory.text, key=key) for memory in involved):
             continue
-        done += journal.record_action(
+        carried += journal.record_action(
             rows, partial(_apply, rows, action, now=now, key=key, promoting=promoting), dream=dream_seq,
             kind=action.kind, project=action.project_seq, reason=action.reason, evidence=action.evidence,
             items=[memory.id for memory in involved], now=now,
         )  # fmt: skip
-    return done, skipped
+    return carried, skipped
 
 
 def _may_still_lift(rows: Rows, action: Action) -> bool:
@@ -278,9 +276,8 @@ def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool)
         return
     if action.created is not None:
         memories.insert(rows, action.created, text_hash=tokens.keyed_hash(action.created.text, key))
-        belief_changes.record_change(
-            rows, action.created.id, past_decisions.GENERALIZED, "", memory.id, action.reason, by, now
-        )
+        kind, created_id = past_decisions.GENERALIZED, action.created.id
+        belief_changes.record_change(rows, created_id, kind, "", memory.id, action.reason, by, now)
         return
     at = belief_changes.last_stated_at(rows, other) if other is not None else ""
     if action.kind == "ask" and other is not None:
@@ -292,9 +289,8 @@ def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool)
         belief_changes.archive_memory(rows, memory, reason=action.reason, by=by, now=now)
     elif action.kind == "supersede" and other is not None:
         lowers = memory.confidence - action.after[0].confidence
-        supersession.mark_superseded(
-            rows, memory, other, lowers=lowers, sure=MIN_SURE, reason=action.reason, by=by, at=at
-        )
+        reason = action.reason
+        supersession.mark_superseded(rows, memory, other, lowers=lowers, sure=MIN_SURE, reason=reason, by=by, at=at)
     else:
         for source in action.after[0].provenance:
             memories.add_provenance(rows, memory.seq, source)

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from csmd.knowledge import Memory
@@ -100,7 +101,7 @@ def _has_digit(stems: frozenset[str]) -> bool:
 
 
 def iter_pairs(memories: Sequence[Memory], *, everywhere: Mapping[int, int]) -> Iterator[list[Pair]]:
-    """Yields the similar pairs within each project, each pair once; one list for each memory, so that a caller may rest.
+    """Yields the similar pairs within each project, each pair once, in a list for each memory, so that a caller may rest.
 
     `everywhere` maps a project to the row of its general memories, with which its own are compared too. Two texts that
     share enough words share one of their rarest words; only memories that do are compared.
@@ -132,13 +133,16 @@ def iter_pairs(memories: Sequence[Memory], *, everywhere: Mapping[int, int]) -> 
 
 
 def rank_evidence(memory: Memory) -> tuple[bool, int, float, int, str, str]:
-    """Sort key of memories that say the same, the one to keep first: pin, authority, confidence, evidence, age."""
+    """Returns a sort key that puts the memory to keep first among those that say the same.
+
+    It compares pin, authority, confidence, evidence and age.
+    """
     authority, sure = AUTHORITY_RANK[memory.authority], memory.confidence
     return not memory.pinned, -authority, -sure, -memory.times, memory.created_at, memory.id
 
 
 def rank_wording(memory: Memory) -> tuple[bool, int, bool, int, int]:
-    """Sort key of memories that say the same in other words, the best wording first.
+    """Returns a sort key that puts the best wording first among memories that say the same.
 
     Pinned memories come first, then the user's words, then texts that do not refer to an earlier sentence, then those
     with more names and numbers, then those with more words.
@@ -168,7 +172,7 @@ def may_merge_unasked(memory: Memory, into: Memory) -> bool:
         and (memory.gate == "correction") == (into.gate == "correction")
         and DECAY_RANK[into.decay] >= DECAY_RANK[memory.decay]
         and confidence.has_warm_floor(into) >= confidence.has_warm_floor(memory)
-        # Inferred memories follow their counts; nobody has stated a memory that an assistant saved by itself.
+        # Inferred memories follow their counts; a memory that an assistant saved by itself was never stated.
         and into.origin == memory.origin != "inferred"
     )
 
@@ -182,7 +186,7 @@ def find_duplicates(
     """
     alive = [memory for memory in memories if memory.is_alive]
     findings: list[Finding] = []
-    for pair in (pair for pairs in iter_pairs(alive, everywhere=everywhere) for pair in pairs):
+    for pair in chain.from_iterable(iter_pairs(alive, everywhere=everywhere)):
         keeper, other = sorted((alive[pair.first], alive[pair.second]), key=rank_evidence)
         if not is_visible_wherever(keeper, other, everywhere=everywhere):
             keeper, other = other, keeper  # the general memory is kept, even if the project's is surer
@@ -191,13 +195,11 @@ def find_duplicates(
             if finding.key not in dropped:
                 findings.append(finding)
     findings.sort(key=lambda find: (find.kind, rank_evidence(find.memories[0]), -find.confidence, find.key))
-    merged: set[str] = set()
-    feasible = []
+    feasible: dict[str, Finding] = {}  # by the id of the memory that is merged
     for finding in findings:
-        if merged.isdisjoint(memory.id for memory in finding.memories):
-            merged.add(finding.memory.id)
-            feasible.append(finding)
-    return feasible
+        if feasible.keys().isdisjoint(memory.id for memory in finding.memories):
+            feasible[finding.memory.id] = finding
+    return list(feasible.values())
 
 
 def describe_duplicate(keeper: Memory, other: Memory, likeness: Likeness) -> Finding:

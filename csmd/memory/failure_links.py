@@ -60,31 +60,28 @@ def relate_session(store: Store, session: SessionBehind, *, now: str) -> int:
         while waiting:
             handled = store.write(partial(_store_observations, session=session, waiting=waiting))
             waiting = waiting[handled:]
-        _relate(store, session.session_seq, session.session_id, upto=session.turns, now=now)
+        _relate(store, session.session_seq, session.session_id, until_ordinal=session.turns, now=now)
     return max(1, session.turns - session.position)
 
 
 def recheck_sessions(store: Store, *, now: str) -> int:
     """Relates the sessions of the next new memories again; returns the number of memories, 0 if none wait."""
-    new = store.read(
-        lambda rows: failure_link_rows.list_memories_after(
-            rows, cursors.read_cursor(rows, STAGE, "memories"), limit=BATCH
-        )
-    )
+    position = store.read(lambda rows: cursors.read_cursor(rows, STAGE, "memories"))
+    new = store.read(lambda rows: failure_link_rows.list_memories_after(rows, position, limit=BATCH))
     if not new:
         return 0
-    for ident, last in {session: memory for memory, session in new}.items():
+    for session_id, last in {session: memory for memory, session in new}.items():
         # None if the session was related since it stated these memories.
-        pending = store.read(partial(_find_unrelated, ident=ident, last=last, key=store.hash_key))
+        pending = store.read(partial(_find_unrelated, session_id=session_id, last=last, key=store.hash_key))
         if pending is not None:
-            _relate(store, pending[0], ident, upto=pending[1], now=now)
+            _relate(store, pending[0], session_id, until_ordinal=pending[1], now=now)
     store.write(lambda rows: cursors.move_cursor(rows, STAGE, "memories", new[-1][0]))
     return len(new)
 
 
-def _find_unrelated(rows: Rows, *, ident: str, last: int, key: bytes) -> tuple[int, int] | None:
+def _find_unrelated(rows: Rows, *, session_id: str, last: int, key: bytes) -> tuple[int, int] | None:
     """Returns (row key, turns to read) of a session with unrelated memories up to `last`; None without any."""
-    session = failure_link_rows.find_progress(rows, ident)
+    session = failure_link_rows.find_progress(rows, session_id)
     if session is None or not session.turns or session.related_memory >= last:
         return None
     path = failure_link_rows.find_transcript(rows, session.session_seq)
@@ -164,7 +161,7 @@ def _store_fixes(rows: Rows, session: SessionBehind, call: TranscriptTurn, turn:
         later = [run.ordinal for run in failed if run.command == failure.command and run.ordinal > failure.ordinal]
         next_run = min([*later, call.ordinal])
         between = [nearby for nearby in around if nearby.ordinal > failure.ordinal]
-        files = _find_changed_files(between, upto=next_run)
+        files = _find_changed_files(between, until_ordinal=next_run)
         if not files:
             continue
         passages = _find_passages(between, next_run=next_run, success=turn.ordinal)
@@ -182,9 +179,9 @@ def _find_scope(around: Sequence[TranscriptTurn], failure: failures.OpenFailure)
     return shell_commands.find_arguments(line, failure.command)
 
 
-def _find_changed_files(between: Sequence[TranscriptTurn], *, upto: int) -> list[str]:
+def _find_changed_files(between: Sequence[TranscriptTurn], *, until_ordinal: int) -> list[str]:
     """Returns the names of the files that were edited up to an ordinal, in order."""
-    calls = [turn for turn in between if turn.kind == "tool_call" and turn.ordinal < upto]
+    calls = [turn for turn in between if turn.kind == "tool_call" and turn.ordinal < until_ordinal]
     names = [read_file_path(call.text).rpartition("/")[2] for call in calls if call.tool_name in WRITERS]
     return list(filter(None, dict.fromkeys(names)))[:MAX_FILES]
 
@@ -218,9 +215,11 @@ class SessionFindings:
     last: int
 
 
-def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) -> None:
+def _relate(store: Store, session_seq: int, session_id: str, *, until_ordinal: int, now: str) -> None:
     """Relates a session's turns, memories and failures; the search runs on a reader."""
-    findings = store.read(lambda rows: _find_relations(rows, session_seq, ident, upto=upto, key=store.hash_key))
+    findings = store.read(
+        lambda rows: _find_relations(rows, session_seq, session_id, until_ordinal=until_ordinal, key=store.hash_key)
+    )
 
     def write(rows: Rows) -> None:
         for symptom in (*findings.within.symptoms, *findings.across):
@@ -234,22 +233,23 @@ def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) 
             failures.add_refutation(rows, memory, uuid=uuid, at=at, reason=EDITED_CODE, lowered=0.0)
         for memory, scene in findings.scenes.items():
             memory_scenes.set_scene(rows, memory, uuid=scene.uuid, text=scene.text)
-        cursors.move_cursor(rows, STAGE, str(session_seq), upto)
+        cursors.move_cursor(rows, STAGE, str(session_seq), until_ordinal)
         cursors.move_cursor(rows, failure_link_rows.RELATED_STAGE, str(session_seq), findings.last)
 
     store.write(write)
 
 
-def _find_relations(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> SessionFindings:
-    turns = failure_link_rows.read_turns(rows, session_seq, after=0, until=upto, spoken=True)
-    stated = [
-        memory for memory in failure_link_rows.list_stated_memories(rows, session_seq, ident) if memory.ordinal <= upto
-    ]
+def _find_relations(
+    rows: Rows, session_seq: int, session_id: str, *, until_ordinal: int, key: bytes
+) -> SessionFindings:
+    turns = failure_link_rows.read_turns(rows, session_seq, after=0, until=until_ordinal, spoken=True)
+    stated = failure_link_rows.list_stated_memories(rows, session_seq, session_id)
+    stated = [memory for memory in stated if memory.ordinal <= until_ordinal]
     return SessionFindings(
         within=failure_reports.relate(turns, stated, failures.list_failed_commands(rows, session_seq)),
         across=_find_symptoms_elsewhere(rows, session_seq, turns, stated, key=key),
-        edited=statement_scenes.find_outdated(rows, session_seq, turns, stated, upto=upto),
-        scenes=statement_scenes.find_changed_scenes(rows, session_seq, ident, upto=upto, key=key),
+        edited=statement_scenes.find_outdating_edits(rows, session_seq, turns, stated, until_ordinal=until_ordinal),
+        scenes=statement_scenes.find_changed_scenes(rows, session_seq, session_id, until_ordinal=until_ordinal, key=key),
         ids={memory.memory_seq: memory.memory_id for memory in stated}, last=failure_link_rows.find_last_memory(rows),
     )  # fmt: skip
 
@@ -259,9 +259,8 @@ def _store_symptom(rows: Rows, symptom: Symptom) -> None:
     if not fingerprint:
         pasted = failure_reports.find_pasted_error(symptom.text, at=symptom.at, uuid=symptom.uuid)
         fingerprint = failures.find_same_message(rows, pasted.message, other_than=pasted.fingerprint) if pasted else ""
-    failures.add_symptom(
-        rows, symptom.key, uuid=symptom.uuid, at=symptom.at, text=symptom.text, fingerprint=fingerprint
-    )
+    key, uuid, at, text = symptom.key, symptom.uuid, symptom.at, symptom.text
+    failures.add_symptom(rows, key, uuid=uuid, at=at, text=text, fingerprint=fingerprint)
 
 
 def _store_refutation(rows: Rows, refutation: Refutation, ids: Mapping[int, str], *, now: str) -> None:
@@ -292,25 +291,21 @@ def _find_symptoms_elsewhere(
         report = _find_report(turn)
         names = _find_distinctive_names(report)
         near = search.memories_matching(rows, names, projects=projects, limit=MAX_NEAR) if names else []
-        symptoms += [
-            Symptom(memory.seq, turn.uuid, turn.at, report, "")
-            for memory in near
-            if _is_cause(memory)
-            and failure_reports.is_report_of_cause(report, turn.at, memory.text, memory.created_at)
-            and not failure_link_rows.is_stated_in(rows, memory.seq, session_seq)
-        ]
+        for memory in filter(_is_cause, near):
+            is_report = failure_reports.is_report_of_cause(report, turn.at, memory.text, memory.created_at)
+            if is_report and not failure_link_rows.is_stated_in(rows, memory.seq, session_seq):
+                symptoms.append(Symptom(memory.seq, turn.uuid, turn.at, report, ""))
     times = {turn.uuid: turn.at for turn in turns}
     for cause in filter(_is_cause, stated):
         names = _find_distinctive_names(cause.text)
         matching = search.find_turns_matching(rows, names, projects=projects, limit=MAX_NEAR) if names else []
-        symptoms += [
-            Symptom(cause.memory_seq, turn.uuid, turn.at, report, "")
-            for turn in search.turns_by_seq(rows, matching).values()
-            if (report := _find_report(turn))
-            and failure_reports.is_report_of_cause(report, turn.at, cause.text, times.get(cause.uuid, ""))
-            and not failure_link_rows.is_listed(rows, turn.seq, session_seq)
-            and not _is_tampered(rows, failure_link_rows.find_transcript_of_turn(rows, turn.seq), key)
-        ]
+        for matched in search.turns_by_seq(rows, matching).values():
+            report = _find_report(matched)
+            is_report = failure_reports.is_report_of_cause(report, matched.at, cause.text, times.get(cause.uuid, ""))
+            if not report or not is_report or failure_link_rows.is_listed(rows, matched.seq, session_seq):
+                continue
+            if not _is_tampered(rows, failure_link_rows.find_transcript_of_turn(rows, matched.seq), key):
+                symptoms.append(Symptom(cause.memory_seq, matched.uuid, matched.at, report, ""))
     return symptoms
 
 

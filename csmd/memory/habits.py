@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import combinations
@@ -47,10 +47,8 @@ PURPOSES = {
 }  # fmt: skip
 #: Milestone -> (how its steps are introduced, the fewest steps that make a procedure).
 MILESTONES = {
-    "release": ("A release is", 2),
-    "pull request": ("Before a pull request come", 2),
-    "commit": ("Before a commit come", 1),
-}
+    "release": ("A release is", 2), "pull request": ("Before a pull request come", 2), "commit": ("Before a commit come", 1),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,10 @@ KINDS: dict[CandidateKind, KindRule] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habit:
-    """A pattern that recurs in the packets `seen`: `core` states it, `count` its frequency, `text` both."""
+    """A pattern that recurs in the packets `seen`: `core` states it, `count` its frequency, `text` both.
+
+    `total` is the number of milestones that a procedure could have preceded.
+    """
 
     fingerprint: str
     kind: CandidateKind
@@ -84,28 +85,31 @@ class Habit:
     confidence: float
     seen: tuple[Packet, ...]
     against: tuple[Packet, ...] = ()
+    total: int = 0
 
     @property
     def text(self) -> str:
+        """The pattern with its frequency, as a sentence."""
         return f"{self.core}: {self.count}."
 
     @property
     def sessions(self) -> int:
-        return _count_sessions(self.seen)
+        """The number of sessions that show it."""
+        return count_sessions(self.seen)
 
 
 def derive_candidates(packets: Iterable[Packet], *, project: int) -> list[Candidate]:
     """Returns candidates, still without ids, for the habits and the failing commands in one project's packets."""
-    read = list(packets)
-    return [_to_candidate(habit, project) for habit in find_habits(read)] + _find_failing_commands(read, project)
+    ordered = list(packets)
+    return [_to_candidate(habit, project) for habit in find_habits(ordered)] + _find_failing_commands(ordered, project)
 
 
 def _to_candidate(habit: Habit, project: int) -> Candidate:
-    against = _count_sessions(habit.against)
-    seen = f"seen {display.amount(len(habit.seen), 'time')} in {display.amount(habit.sessions, 'session')}"
+    against = count_sessions(habit.against)
+    frequency = f"seen {display.amount(len(habit.seen), 'time')} in {display.amount(habit.sessions, 'session')}"
     return Candidate(
         id="", kind=habit.kind, source=SOURCE, project_seq=project, fingerprint=habit.fingerprint, text=habit.text,
-        reason=f"{seen}, against it {against}" if against else seen, confidence=habit.confidence,
+        reason=f"{frequency}, against it {against}" if against else frequency, confidence=habit.confidence,
         created_at=min(packet.at for packet in habit.seen), updated_at=max(packet.at for packet in habit.seen),
         gate=KINDS[habit.kind].gate, category=habit.category, reinforcement=len(habit.seen), contradicted=against,
         status="needs_review" if against else "open",
@@ -134,7 +138,7 @@ def _find_failing_commands(packets: Iterable[Packet], project: int) -> list[Cand
         failed = [packet for packet in latest if packet.outcome == "failed"]
         before = sum(packet.outcome == "failed" for packet in earlier)
         is_new = len(earlier) >= LATEST_RUNS and 2 * before < len(earlier)
-        if not is_new or len(failed) < MIN_FAILED_RUNS or _count_sessions(failed) < MIN_SESSIONS:
+        if not is_new or len(failed) < MIN_FAILED_RUNS or count_sessions(failed) < MIN_SESSIONS:
             continue
         warnings.append(
             Candidate(
@@ -174,7 +178,8 @@ def sort_by_typicality(packets: Iterable[Packet]) -> list[Packet]:
     return [packet for _, packet in sorted(ranked, key=itemgetter(0))]
 
 
-def _count_sessions(packets: Iterable[Packet]) -> int:
+def count_sessions(packets: Iterable[Packet]) -> int:
+    """Returns the number of sessions of some packets."""
     return len({packet.session_id for packet in packets})
 
 
@@ -186,7 +191,7 @@ def _find_orders(packets: Sequence[Packet]) -> list[Habit]:
 
     Assent, greetings and prompts to go on are not orders.
     """
-    total = _count_sessions(packets)
+    total = count_sessions(packets)
     orders = [packet for packet in packets if packet.kind in ("order", "scope")]
     habits = []
     for key, group in _group_orders([order for order in orders if sentence.parse(order.subject).kind != "assents"]):
@@ -194,10 +199,10 @@ def _find_orders(packets: Sequence[Packet]) -> list[Habit]:
         against = tuple(packet for packet in group if packet.outcome == "against")
         if not seen:
             continue
-        count = _count_sessions(seen)
+        count = count_sessions(seen)
         wording = min(seen, key=lambda packet: (len(packet.subject.split()), packet.at, packet.uuid)).subject
         fit = count / total * REGULAR_ORDER_SESSIONS
-        certainty = estimate_confidence(count, fit=fit, against=_count_sessions(against))
+        certainty = estimate_confidence(count, fit=fit, against=count_sessions(against))
         habits.append(
             Habit(
                 fingerprint=f"{ORDER_PREFIX}{' '.join(sorted(key))}", kind="preference", category="procedure",
@@ -215,7 +220,7 @@ def _group_orders(orders: Sequence[Packet]) -> list[tuple[frozenset[str], list[P
         words = list(dict.fromkeys(map(tokens.stem, tokens.content_words(order.subject))))[:MAX_KEY_WORDS]
         for key in map(frozenset, combinations(words, min(2, len(words)))):
             with_key[key].append(index)
-    sizes = ((_count_sessions(orders[index] for index in indexes), sorted(key)) for key, indexes in with_key.items())
+    sizes = ((count_sessions(orders[index] for index in indexes), sorted(key)) for key, indexes in with_key.items())
     heap = [(-size, words) for size, words in sizes if size >= MIN_SESSIONS]
     heapify(heap)
     groups: list[tuple[frozenset[str], list[Packet]]] = []
@@ -224,7 +229,7 @@ def _group_orders(orders: Sequence[Packet]) -> list[tuple[frozenset[str], list[P
         negative_size, words = heappop(heap)
         key = frozenset(words)
         remaining = [index for index in with_key[key] if index not in grouped]
-        size = _count_sessions(orders[index] for index in remaining)
+        size = count_sessions(orders[index] for index in remaining)
         if size == -negative_size:
             grouped.update(remaining)
             groups.append((key, [orders[index] for index in remaining]))
@@ -236,17 +241,23 @@ def _group_orders(orders: Sequence[Packet]) -> list[tuple[frozenset[str], list[P
 # --- commands and procedures
 
 
-def _find_usual_commands(packets: Sequence[Packet]) -> list[Habit]:
-    """Finds the habit that names, for each purpose, the command that serves it in most sessions."""
+def group_runs(packets: Iterable[Packet]) -> Mapping[str, Mapping[str, list[Packet]]]:
+    """Groups the runs of commands by purpose and command."""
     runs: dict[str, dict[str, list[Packet]]] = defaultdict(lambda: defaultdict(list))
     for packet in packets:
         if packet.kind == "tool" and (purpose := shell_commands.find_purpose(packet.subject)):
             runs[purpose][packet.subject].append(packet)
+    return runs
+
+
+def _find_usual_commands(packets: Sequence[Packet]) -> list[Habit]:
+    """Finds the habit that names, for each purpose, the command that serves it in most sessions."""
+    runs = group_runs(packets)
     usual: list[tuple[float, str, int, list[Packet]]] = []
     for purpose in (purpose for purpose in PURPOSES if purpose in runs):
-        total = _count_sessions(packet for of_command in runs[purpose].values() for packet in of_command)
-        command, seen = min(runs[purpose].items(), key=lambda item: (-_count_sessions(item[1]), item[0]))
-        count = _count_sessions(seen)
+        total = count_sessions(packet for of_command in runs[purpose].values() for packet in of_command)
+        command, seen = min(runs[purpose].items(), key=lambda item: (-count_sessions(item[1]), item[0]))
+        count = count_sessions(seen)
         if count >= max(MIN_SESSIONS, MIN_COMMAND_SHARE * total):
             certainty = estimate_confidence(count, fit=count / total, against=0)
             usual.append((certainty, f"`{command}` {PURPOSES[purpose]}", count, seen))
@@ -316,6 +327,6 @@ def _to_procedure(name: str, times: Sequence[tuple[Packet, dict[str, Packet]]]) 
     fit = min(counts[step] for step in regular) / len(times)
     return Habit(
         fingerprint=f"procedure:{name}", kind="worldview", category="procedure", core=f"{occasion} {listing}",
-        count=f"{len(complete)} of {len(times)} times", seen=complete,
-        confidence=estimate_confidence(_count_sessions(complete), fit=fit, against=0),
+        count=f"{len(complete)} of {len(times)} times", seen=complete, total=len(times),
+        confidence=estimate_confidence(count_sessions(complete), fit=fit, against=0),
     )  # fmt: skip

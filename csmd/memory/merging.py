@@ -41,10 +41,8 @@ def plan_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int], b
     if verdict.is_same:
         return duplicates.describe_restatement(into, memory, verdict.reason)
     if not by_person:
-        raise BadInput(
-            f"{memory.id} and {into.id} do not say the same: {verdict.reason}",
-            hint=f"ask a person to type: csmd pipeline merge {memory.id} {into.id}",
-        )
+        what = f"{memory.id} and {into.id} do not say the same: {verdict.reason}"
+        raise BadInput(what, hint=f"ask a person to type: csmd pipeline merge {memory.id} {into.id}")
     return replace(duplicates.describe_duplicate(into, memory, Likeness(0.0, exact=False)), reason="a person says so")
 
 
@@ -66,13 +64,11 @@ def absorb(keeper: Memory, other: Memory, *, confirmations: int) -> Memory:
     raised = keeper.confidence
     for _ in range(confirmations):
         raised = confidence.confirm(raised, pinned=keeper.pinned)
+    sessions = len(keeper.sessions | other.sessions)
     return replace(
-        keeper,
-        confidence=raised,
-        tier=_choose_tier(keeper, sessions=len(keeper.sessions | other.sessions), raised=raised, default=keeper.tier),
-        confirmed_at=max(keeper.confirmed_at, other.confirmed_at),
-        used_at=max(keeper.used_at, other.used_at),
-    )
+        keeper, confidence=raised, tier=_choose_tier(keeper, sessions=sessions, raised=raised, default=keeper.tier),
+        confirmed_at=max(keeper.confirmed_at, other.confirmed_at), used_at=max(keeper.used_at, other.used_at),
+    )  # fmt: skip
 
 
 def _unabsorb(keeper: Memory, other: Memory, *, raised: float, removed: list[str], tier: Tier, used_at: str) -> Memory:
@@ -83,12 +79,10 @@ def _unabsorb(keeper: Memory, other: Memory, *, raised: float, removed: list[str
     remaining = replace(keeper, provenance=tuple(source for source in keeper.provenance if source.uuid not in removed))
     lowered = keeper.confidence if keeper.pinned else round(max(0.0, keeper.confidence - raised), 4)
     return replace(
-        keeper,
-        confidence=lowered,
+        keeper, confidence=lowered, used_at=used_at if keeper.used_at == other.used_at else keeper.used_at,
         tier=_choose_tier(keeper, sessions=len(remaining.sessions), raised=lowered, default=tier),
         confirmed_at=max((source.at for source in remaining.provenance), default=keeper.confirmed_at),
-        used_at=used_at if keeper.used_at == other.used_at else keeper.used_at,
-    )
+    )  # fmt: skip
 
 
 def _choose_tier(memory: Memory, *, sessions: int, raised: float, default: Tier) -> Tier:
@@ -114,10 +108,8 @@ def undo(rows: Rows, memory: Memory, *, now: str, by_person: bool) -> Memory:
     if changes is None or into is None:
         raise BadInput(f"{memory.id} was neither merged nor archived", hint=f"csmd show {memory.id}")
     if not into.is_alive:
-        raise BadInput(
-            f"{into.id}, into which {memory.id} was merged, is archived or superseded",
-            hint=f"csmd pipeline merge --undo {into.id}",
-        )
+        what = f"{into.id}, into which {memory.id} was merged, is archived or superseded"
+        raise BadInput(what, hint=f"csmd pipeline merge --undo {into.id}")
     merged, absorption = changes
     _check_may_undo(memory, merged, by_person=by_person)
     after, _, *uuids = absorption.after.split()

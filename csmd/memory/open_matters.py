@@ -50,12 +50,12 @@ class OpenMatter(NamedTuple):
 
 
 def read_goals(rows: Rows, projects: Sequence[int] | None) -> list[OpenMatter]:
-    """The open goals of some projects (None: of all), the latest first."""
+    """Returns the open goals of some projects (None: of all), the latest first."""
     return [_to_matter("goal", goal) for goal in goals.list_goals(rows, projects=projects, with_done=False)]
 
 
 def read_promises(rows: Rows, projects: Sequence[int] | None) -> list[OpenMatter]:
-    """The open promises of the user in some projects (None: in all), the latest first."""
+    """Returns the open promises of the user in some projects (None: in all), the latest first."""
     return [_to_matter("promise", promise) for promise in _read_promise_memories(rows, projects)]
 
 
@@ -187,7 +187,7 @@ def _plan_step(rows: Rows) -> _Plan:
 
 
 def _find_fulfilled(promises: Sequence[Memory], prompts: Sequence[turns.UserPrompt]) -> list[tuple[Memory, str]]:
-    """The promises that a sentence of some prompts says are fulfilled, each with the uuid of the first such prompt."""
+    """Returns the promises that a prompt declares fulfilled, each with the uuid of the first such prompt."""
     subjects = {promise.id: _subject_stems(promise.text) for promise in promises}
     fulfilled: dict[str, tuple[Memory, str]] = {}
     for turn in prompts:

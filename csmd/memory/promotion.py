@@ -78,7 +78,7 @@ def plan_for(waiting: Iterable[Candidate], *, profile: Profile, memory_of: Mappi
 
 def _decide(candidate: Candidate, profile: Profile, memory_id: str) -> tuple[Step, tuple[str, ...]]:
     if candidate.kind not in KINDS or not KINDS[candidate.kind].promoted:
-        return "wait", ("is told, and is nothing to remember",)
+        return "wait", ("is shown, and is nothing to remember",)
     if candidate.contradicted or candidate.status == "needs_review":
         against = display.amount(candidate.contradicted, "session")
         return "review", (f"{against} against it: a person has to say",)
@@ -95,7 +95,7 @@ def _decide(candidate: Candidate, profile: Profile, memory_id: str) -> tuple[Ste
 
 
 def _to_percent(confidence: float) -> int:
-    """A confidence in whole percent, rounded down: 0.6999 does not reach a threshold of 70."""
+    """Returns a confidence in whole percent, rounded down: 0.6999 does not reach a threshold of 70."""
     return int(round(confidence * 100, 2))
 
 
@@ -142,16 +142,16 @@ def queue_candidate(rows: Rows, candidate: Candidate, *, promoting: bool, key: b
         return []
     of_source = candidates.of_source(rows, candidate.source, project=candidate.project_seq)
     stored = next((queued for queued in of_source if _key_of(queued) == _key_of(candidate)), None)
-    ident = candidates.put_candidate(rows, candidate) if stored is None else stored.id
+    candidate_id = candidates.put_candidate(rows, candidate) if stored is None else stored.id
     if stored is not None and stored.status != "dropped":
-        _renew_candidate(rows, stored, replace(candidate, id=ident), key=key, now=now)
-    current = candidates.by_id(rows, ident) if ident else None
+        _renew_candidate(rows, stored, replace(candidate, id=candidate_id), key=key, now=now)
+    current = candidates.by_id(rows, candidate_id) if candidate_id else None
     if current is not None and promoting and current.status in candidates.WAITING:
         memory = _find_repeated(rows, current)
-        plan = plan_for([current], profile=DEFAULT_PROFILE, memory_of={ident: memory.id} if memory else {})
+        plan = plan_for([current], profile=DEFAULT_PROFILE, memory_of={candidate_id: memory.id} if memory else {})
         carry_out(rows, plan, key=key, now=now)
-        current = candidates.by_id(rows, ident)
-    return [] if current is None or current.status == "dropped" else [ident, *current.memory_ids]
+        current = candidates.by_id(rows, candidate_id)
+    return [] if current is None or current.status == "dropped" else [candidate_id, *current.memory_ids]
 
 
 def _is_purged(candidate: Candidate, marks: Marks) -> bool:
@@ -165,16 +165,16 @@ def _key_of(candidate: Candidate) -> tuple[str, str]:
 def _replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: int, key: bytes, now: str) -> None:
     """Replaces the habits in a project's queue by the derived candidates."""
     marks = tombstones.purged_marks(rows, key)
-    wanted = {_key_of(candidate): candidate for candidate in derived if not _is_purged(candidate, marks)}
+    remaining = {_key_of(candidate): candidate for candidate in derived if not _is_purged(candidate, marks)}
     for stored in candidates.of_source(rows, habits.SOURCE, project=project):
-        candidate = wanted.pop(_key_of(stored), None)
+        candidate = remaining.pop(_key_of(stored), None)
         if candidate is None:
             _withdraw_candidate(rows, stored, key=key)
         elif stored.status != "dropped":
             _renew_candidate(rows, stored, candidate, key=key, now=now)
-    for candidate in wanted.values():
-        ident = candidates.make_candidate_id(candidate.kind, project, candidate.fingerprint, "")
-        candidates.put_candidate(rows, replace(candidate, id=ident))
+    for candidate in remaining.values():
+        candidate_id = candidates.make_candidate_id(candidate.kind, project, candidate.fingerprint, "")
+        candidates.put_candidate(rows, replace(candidate, id=candidate_id))
 
 
 def _withdraw_candidate(rows: Rows, stored: Candidate, *, key: bytes) -> None:
@@ -189,7 +189,7 @@ def _withdraw_candidate(rows: Rows, stored: Candidate, *, key: bytes) -> None:
 def _renew_candidate(rows: Rows, stored: Candidate, derived: Candidate, *, key: bytes, now: str) -> None:
     """Updates a candidate, and the memory that it became."""
     is_over = stored.status in ("promoted", "done")
-    is_believed = any(memories.by_id(rows, ident) for ident in stored.memory_ids)
+    is_believed = any(memories.by_id(rows, memory_id) for memory_id in stored.memory_ids)
     if is_over and not is_believed:
         sources = _find_candidates(rows, stored.memory_ids) or [stored]
         if tombstones.is_statement_forgotten(
@@ -218,7 +218,7 @@ def plan_promotions(rows: Rows, *, projects: Sequence[int] | None, profile: Prof
     waiting = candidates.waiting(rows, projects=projects, limit=MAX_CANDIDATES)
     waiting = [candidate for candidate in waiting if candidate.kind in KINDS]
     repeated = {candidate.id: _find_repeated(rows, candidate) for candidate in waiting}
-    memory_of = {ident: memory.id for ident, memory in repeated.items() if memory is not None}
+    memory_of = {candidate_id: memory.id for candidate_id, memory in repeated.items() if memory is not None}
     return plan_for(waiting, profile=profile, memory_of=memory_of)
 
 
@@ -235,9 +235,8 @@ def carry_out(
         if current is None or current.version != action.candidate.version:
             continue
         if action.step == "promote":
-            ident = _promote(rows, action, key=key, now=now, origin=origin)
-            if ident:
-                promoted[current.id] = ident
+            if memory_id := _promote(rows, action, key=key, now=now, origin=origin):
+                promoted[current.id] = memory_id
         elif action.step == "known":
             candidates.update_stored(rows, current, replace(current, status="done", memory_ids=(action.memory_id,)))
         elif action.step == "review" and current.status != "needs_review":
@@ -250,25 +249,26 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
     candidate = action.candidate
     statement = _to_statement(candidate, _core_text(candidate), KINDS[candidate.kind].authority)
     project = candidate.project_seq
-    ident, is_new = "", False
+    memory_id, is_new = "", False
     elsewhere = _find_in_other_projects(rows, candidate) if origin == INFERRED_ORIGIN else ""
     if not remember.is_forgotten(rows, replace(statement, text=candidate.text), project=project, at="", key=key):
-        ident = elsewhere
-        if not ident:
-            ident, is_new = remember.remember(
-                rows, statement, _sort_sources(candidate)[0], project=project, origin=origin, key=key, scope="project"
+        memory_id = elsewhere
+        if not memory_id:
+            source = _sort_sources(candidate)[0]
+            memory_id, is_new = remember.remember(
+                rows, statement, source, project=project, origin=origin, key=key, scope="project"
             )
-    if not ident:
+    if not memory_id:
         candidates.set_status(rows, candidate, "dropped", now=now)
         return ""
     status: Literal["promoted", "done"] = "promoted" if is_new or elsewhere else "done"
-    candidates.update_stored(rows, candidate, replace(candidate, status=status, memory_ids=(ident,)))
-    memory = memories.by_id(rows, ident)
+    candidates.update_stored(rows, candidate, replace(candidate, status=status, memory_ids=(memory_id,)))
+    memory = memories.by_id(rows, memory_id)
     if memory is not None and status == "promoted":
         _update_inferred(rows, memory, before=candidate, key=key)
         reason = "; ".join(action.reasons)
-        belief_changes.record_change(rows, ident, "promoted", "", candidate.id, reason, CHANGED_BY, now)
-    return ident if is_new else ""
+        belief_changes.record_change(rows, memory_id, "promoted", "", candidate.id, reason, CHANGED_BY, now)
+    return memory_id if is_new else ""
 
 
 def _find_in_other_projects(rows: Rows, candidate: Candidate) -> str:
@@ -309,7 +309,7 @@ def _find_inferred(rows: Rows, stored: Candidate) -> list[Memory]:
     """Finds the memories that a candidate became, except those that a person has adopted or changed."""
     core = _core_text(_combine(_find_candidates(rows, stored.memory_ids) or [stored]))
     inferred = []
-    for memory in filter(None, (memories.by_id(rows, ident) for ident in stored.memory_ids)):
+    for memory in filter(None, (memories.by_id(rows, memory_id) for memory_id in stored.memory_ids)):
         is_shared = memory.scope == "user" and memory.text.startswith(f"{core}: ")
         if memories.is_inferred(memory, memory.text if is_shared else stored.text):
             inferred.append(memory)
@@ -330,12 +330,11 @@ def _combine(sources: Sequence[Candidate]) -> Candidate:
     counts = [[int(word) for word in source.text.split() if word.isdigit()][-2:] for source in sources]
     count, total = map(sum, zip(*counts, strict=True))
     return replace(
-        first,
-        text=f"{_core_text(first)}: in {count} of {total} sessions.",
+        first, text=f"{_core_text(first)}: in {count} of {total} sessions.",
         confidence=max(source.confidence for source in sources),
         updated_at=max(source.updated_at for source in sources),
         evidence=tuple(evidence for source in sources for evidence in source.evidence),
-    )
+    )  # fmt: skip
 
 
 def _update_inferred(rows: Rows, memory: Memory, *, before: Candidate, key: bytes) -> None:

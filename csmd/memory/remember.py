@@ -87,25 +87,16 @@ def is_behind(rows: Rows) -> bool:
 
 
 def remember(
-    rows: Rows,
-    statement: Statement,
-    source: Provenance,
-    *,
-    project: int,
-    origin: str,
-    key: bytes,
-    pinned: bool = False,
-    besides: str = "",
-    scope: Scope | None = None,
-    type_: MemoryType | None = None,
-) -> tuple[str, bool]:
+    rows: Rows, statement: Statement, source: Provenance, *, project: int, origin: str, key: bytes,
+    pinned: bool = False, reworded_id: str = "", scope: Scope | None = None, type_: MemoryType | None = None,
+) -> tuple[str, bool]:  # fmt: skip
     """Makes a memory of a statement, or confirms the memory that says the same; returns (its id, whether it is new).
 
     Returns ("", False) for a statement that the user made csmd forget, and for one of external authority: that is
     evidence, and becomes a memory only if another program's memories are imported (MODEL_SAVED). A confirmation raises
     the memory's authority only if the confirming turn has a higher one; what an assistant saved by itself confirms
-    nothing. If the statement is a person's new wording of `besides` (a memory or candidate), neither that nor a
-    superseded memory counts as the same. `scope` and `type_` override those that its words imply.
+    nothing. If the statement is a person's new wording of `reworded_id` (a memory or candidate), neither that nor
+    a superseded memory counts as the same. `scope` and `type_` override those that its words imply.
     """
     at = source.at if origin in (STATED, MODEL_SAVED) else ""  # a counted fact has no time
     classified = _classify(statement)
@@ -118,10 +109,10 @@ def remember(
         tombstones.record_restated(rows, statement.text, correction=is_correction, project=project, at=at, key=key)
     text_hash = tokens.keyed_hash(statement.text, key)
     existing = memories.by_hash(rows, text_hash, project=home)
-    if existing is None or _is_reworded(existing, besides):
+    if existing is None or _is_reworded(existing, reworded_id):
         near = supersession.find_near(rows, statement.text, home)
         in_scope = [memory for memory in near.memories if memory.project_seq == home]
-        existing = _find_first_repeated(statement, in_scope, besides=besides)
+        existing = _find_first_repeated(statement, in_scope, reworded_id=reworded_id)
     if existing is not None:
         existing = belief_changes.find_surviving_memory(rows, existing)
         if origin != MODEL_SAVED:
@@ -144,16 +135,9 @@ def remember(
 
 
 def draft_memory(
-    rows: Rows,
-    statement: Statement,
-    source: Provenance,
-    *,
-    home: int,
-    scope: Scope,
-    origin: str,
-    decay: Decay,
+    rows: Rows, statement: Statement, source: Provenance, *, home: int, scope: Scope, origin: str, decay: Decay,
     for_good: bool,
-) -> Memory:
+) -> Memory:  # fmt: skip
     """Returns the memory that a statement becomes in the project `home`, with a new id, without storing it."""
     certainty = confidence.clamp(statement.confidence, statement.category, statement.gate)
     memory = Memory(
@@ -192,9 +176,9 @@ def names_address(text: str) -> bool:
     return _ADDRESS.search(text) is not None
 
 
-def _is_reworded(memory: Memory, besides: str) -> bool:
-    """Whether a memory is the reworded one (`besides`) or superseded, so that the new wording does not repeat it."""
-    return bool(besides) and (memory.id == besides or bool(memory.superseded_by))
+def _is_reworded(memory: Memory, reworded_id: str) -> bool:
+    """Whether a memory is the reworded one or superseded, so that the new wording does not repeat it."""
+    return bool(reworded_id) and (memory.id == reworded_id or bool(memory.superseded_by))
 
 
 def _classify(statement: Statement) -> Classification:
@@ -210,21 +194,19 @@ def _is_for_good(statement: Statement, decay: Decay) -> bool:
     parsed = sentence.parse(statement.text)
     if statement.authority != "user" or ASKED_TO_REMEMBER in statement.reasons or parsed.remembers:
         return statement.authority == "user"
-    corrects = statement.gate == "correction" and _STATUS_WORDS.isdisjoint(parsed.words)
-    says_so = parsed.lasting in sentence.RULES or corrects
-    return decay == "durable" and says_so and parsed.kind == "states" and not (parsed.is_of_moment or parsed.is_musing)
+    is_lasting_correction = statement.gate == "correction" and _STATUS_WORDS.isdisjoint(parsed.words)
+    is_rule = parsed.lasting in sentence.RULES or is_lasting_correction
+    return decay == "durable" and is_rule and parsed.kind == "states" and not (parsed.is_of_moment or parsed.is_musing)
 
 
 def unpin(memory: Memory) -> Memory:
     """Returns a memory without its pin, with the decay that its words imply and the tier that it has earned."""
-    statement = Statement(
-        text=memory.text, gate=memory.gate, category=memory.category, confidence=memory.confidence,
-        authority=memory.authority,
-    )  # fmt: skip
+    gate, category, authority, certainty = memory.gate, memory.category, memory.authority, memory.confidence
+    statement = Statement(text=memory.text, gate=gate, category=category, confidence=certainty, authority=authority)
     decay = _classify(statement).decay
     for_good = _is_for_good(statement, decay)
     sessions = len(memory.sessions)
-    tier = confidence.choose_tier(decay=decay, for_good=for_good, sessions=sessions, confidence=memory.confidence)
+    tier = confidence.choose_tier(decay=decay, for_good=for_good, sessions=sessions, confidence=certainty)
     return replace(memory, pinned=False, decay=decay, tier=tier)
 
 
@@ -264,14 +246,9 @@ def is_forgotten(
 
 
 def forget(
-    rows: Rows,
-    memory: Memory,
-    *,
-    key: bytes,
-    now: str,
-    by_person: bool,
+    rows: Rows, memory: Memory, *, key: bytes, now: str, by_person: bool,
     quoted_in: forgotten.Traces = forgotten.NO_TRACES,
-) -> None:
+) -> None:  # fmt: skip
     """Deletes a memory and the sentences it came from, and keeps similar ones from becoming memories in its scope.
 
     A general memory is deleted together with those of projects in the same words, and the remaining part of a memory
@@ -318,11 +295,11 @@ def find_repeated(rows: Rows, statement: Statement, *, project: int) -> Memory |
     return _find_first_repeated(statement, search.memories_matching(rows, terms, projects=[project], limit=MAX_NEAR))
 
 
-def _find_first_repeated(statement: Statement, near: Sequence[Memory], *, besides: str = "") -> Memory | None:
+def _find_first_repeated(statement: Statement, near: Sequence[Memory], *, reworded_id: str = "") -> Memory | None:
     """Returns the first of the memories `near` that a statement repeats; a correction repeats corrections only."""
     for memory in near[:MAX_NEAR]:
         is_other_kind = (statement.gate == "correction") != (memory.gate == "correction")
-        if is_other_kind or _is_reworded(memory, besides):
+        if is_other_kind or _is_reworded(memory, reworded_id):
             continue
         texts = statement.text, memory.text
         forward, backward = similarity.compare(*texts), similarity.compare(*reversed(texts))

@@ -37,7 +37,7 @@ def step(store: Store, *, model: str | None, now: str) -> int:
 
 
 def _find_next(rows: Rows, model: str) -> tuple[list[Memory], list[Finding]]:
-    """The next memories with vectors, up to the first to be merged, and its merge."""
+    """Returns the next memories with vectors, up to the first to be merged, and its merge."""
     reached = vectors.find_embedded_position(rows, "memory", vectors.find_model(rows, model))
     start = max(cursors.read_cursor(rows, STAGE, "memories"), reached - MAX_NEW)
     new = [memory for memory in memory_upkeep.list_memories_after(rows, start, limit=BATCH) if memory.seq <= reached]
@@ -68,7 +68,7 @@ def _find_restated(rows: Rows, memory: Memory) -> Finding | None:
 def _is_separated(rows: Rows, memory: Memory, other: Memory) -> bool:
     """Whether a merge of two memories was undone, or a person rejected the finding that they say the same."""
     pairs = ((memory.id, other.id), (other.id, memory.id))
-    if any(change.undone_at for ident, into in pairs for change in belief_changes.list_merges(rows, ident, into)):
+    if any(merge.undone_at for one_id, into in pairs for merge in belief_changes.list_merges(rows, one_id, into)):
         return True
     fingerprint = " ".join(sorted((memory.id, other.id)))
     dropped = memory_upkeep.list_dropped(rows)

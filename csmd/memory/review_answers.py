@@ -28,7 +28,7 @@ from csmd.store.journal import ChangeSet
 from csmd.store.sqlite import Rows
 from csmd.vocabulary import AUTHORITY_RANK, CandidateKind, CandidateStatus
 
-#: Most sources of a memory made of a candidate, besides the person's answer.
+#: Sources of a memory made of a candidate, in addition to the person's answer.
 MAX_EVIDENCE = 3
 #: The verbs of answers; a memory is pinned only by its id, not as an answer to a question.
 Verb = Literal["keep", "edit", "drop", "supersede", "pin", "unpin"]
@@ -44,7 +44,6 @@ KEPT_CONFIDENCE = 0.9
 TYPED_CONFIDENCE = 0.95
 #: Verb -> the reason of a supersession in the audit.
 SUPERSEDE_REASONS: Mapping[Verb, str] = {"edit": "worded anew", "supersede": "told"}
-
 SUBJECT_OF_KIND: Mapping[CandidateKind, Subject] = {
     "belief": "belief", "preference": "belief", "worldview": "belief", "opinion": "belief", "drift_warning": "warning",
     "duplicate": "pair", "near_duplicate": "pair", "stale": "memory", "missing_embedding": "memory", "orphan": "memory",
@@ -52,35 +51,28 @@ SUBJECT_OF_KIND: Mapping[CandidateKind, Subject] = {
 #: Subject -> verb -> the verb's effect, for people.
 EFFECTS: Mapping[Subject, Mapping[Verb, str]] = {
     "memory": {
-        "keep": "confirms it as your own statement",
-        "edit": "replaces it by your wording",
-        "drop": "deletes it; it will not be relearned",
-        "supersede": "replaces it by another memory",
+        "keep": "confirms it as your own statement", "edit": "replaces it by your wording",
+        "drop": "deletes it; it will not be relearned", "supersede": "replaces it by another memory",
     },
     "belief": {
-        "keep": "remembers it as your statement",
-        "edit": "remembers your wording",
+        "keep": "remembers it as your statement", "edit": "remembers your wording",
         "drop": "rejects it; it will not be proposed again",
         "supersede": "remembers it and replaces another memory by it",
     },
     "pair": {
-        "keep": "keeps both; you will not be asked again",
-        "edit": "replaces both by your wording",
-        "drop": "deletes the second; it will not be relearned",
-        "supersede": "replaces the second by the first",
+        "keep": "keeps both; you will not be asked again", "edit": "replaces both by your wording",
+        "drop": "deletes the second; it will not be relearned", "supersede": "replaces the second by the first",
     },
     "change": {
-        "keep": "keeps both; you will not be asked again",
-        "edit": "replaces both by your wording",
+        "keep": "keeps both; you will not be asked again", "edit": "replaces both by your wording",
         "drop": "keeps the older and deletes the newer, which will not be relearned",
         "supersede": "replaces the older, or the part that the newer is about",
     },
     "warning": {
-        "keep": "marks it as seen",
-        "edit": "remembers your wording",
+        "keep": "marks it as seen", "edit": "remembers your wording",
         "drop": "rejects it; it will not be shown again",
     },
-}
+}  # fmt: skip
 #: Kind -> the heading of its text.
 TITLES: Mapping[CandidateKind, str] = {
     "belief": "inferred", "preference": "inferred preference", "worldview": "inferred view", "opinion": "inferred opinion",
@@ -110,7 +102,10 @@ def subject_of(candidate: Candidate, alive: int) -> Subject:
 
 
 def rank_strength(memory: Memory) -> tuple[int, bool, float, str, str]:
-    """Sort key of two memories that say the same, the one to keep last: authority, pin, confidence, recency."""
+    """Returns a sort key that puts the memory to keep last of two that say the same.
+
+    It compares authority, pin, confidence and recency.
+    """
     return AUTHORITY_RANK[memory.authority], memory.pinned, memory.confidence, memory.confirmed_at, memory.id
 
 
@@ -157,8 +152,8 @@ def record_memory_answer(rows: Rows, memory: Memory, answer: ReviewAnswer) -> Ch
 
 def record_candidate_answer(rows: Rows, candidate: Candidate, answer: ReviewAnswer) -> ChangeSet:
     """Carries out an answer about a candidate, settles it, and records both in the journal."""
-    quoted_memories = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
-    alive = [memory for memory in quoted_memories if memory is not None and not memory.superseded_by]
+    quoted = filter(None, (memories.by_id(rows, memory_id) for memory_id in candidate.memory_ids))
+    alive = [memory for memory in quoted if not memory.superseded_by]
     subject = subject_of(candidate, len(alive))
     if answer.verb not in EFFECTS[subject]:
         hint = "csmd review lists the possible answers"
@@ -166,10 +161,10 @@ def record_candidate_answer(rows: Rows, candidate: Candidate, answer: ReviewAnsw
 
     def act() -> str:
         created_id, status = _ANSWERERS[subject](rows, candidate, alive, answer)
-        quoted = candidates.by_id(rows, candidate.id)  # it is deleted with a memory that it quotes
-        settled = replace(quoted, version=candidate.version) if quoted else None
+        stored = candidates.by_id(rows, candidate.id)  # it is deleted with a memory that it quotes
+        settled = replace(stored, version=candidate.version) if stored else None
         if settled and not candidates.set_status(rows, settled, status, now=answer.at):
-            raise CsmdError(f"{candidate.id} has changed meanwhile", hint="csmd review")
+            raise CsmdError(f"{candidate.id} has changed since it was shown", hint="csmd review")
         return created_id
 
     project = candidate.project_seq
@@ -181,14 +176,15 @@ Outcome = tuple[str, CandidateStatus]
 
 def answer_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
     """Carries out an answer about a memory without recording it; returns the id of the resulting memory, or ""."""
-    if answer.verb == "keep":
-        return _keep_memory(rows, memory, answer)
-    if answer.verb == "edit":
-        return _reword(rows, [memory], answer)
-    if answer.verb == "drop":
-        return _drop_memory(rows, memory, answer, staying=None)
-    if answer.verb in ("pin", "unpin"):
-        return _set_pin(rows, memory, answer)
+    match answer.verb:
+        case "keep":
+            return _keep_memory(rows, memory, answer)
+        case "edit":
+            return _reword(rows, [memory], answer)
+        case "drop":
+            return _drop_memory(rows, memory, answer, staying=None)
+        case "pin" | "unpin":
+            return _set_pin(rows, memory, answer)
     if answer.other is None:
         raise BadInput(f"no memory given to replace {memory.id}", hint=f"csmd review {memory.id} --supersede ID")
     return _supersede(rows, memory, answer.other, answer)
@@ -196,21 +192,22 @@ def answer_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
 
 def _answer_pair(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answer: ReviewAnswer) -> Outcome:
     """Carries out an answer about two memories that say the same, or about a possible replacement."""
-    first, second = sorted(alive[:2], key=rank_strength, reverse=True)
-    giving_way, staying = second, first
-    if candidate.source == supersession.SOURCE:
-        first, second = (next(memory for memory in alive if memory.id == ident) for ident in candidate.memory_ids[:2])
-        giving_way, staying = first, second
+    is_replacement = candidate.source == supersession.SOURCE
+    if is_replacement:
+        by_id = {memory.id: memory for memory in alive}
+        first, second = (by_id[memory_id] for memory_id in candidate.memory_ids[:2])
+    else:
+        first, second = sorted(alive[:2], key=rank_strength, reverse=True)
     if answer.verb == "edit":
         return _reword(rows, [first, second], answer), "done"
     if answer.verb == "drop":
         return _drop_memory(rows, second, answer, staying=first), "done"
     if answer.verb != "keep":
-        return _supersede(rows, giving_way, staying, answer), "done"
-    if candidate.source == supersession.SOURCE:
-        for kept, other in ((first, second), (second, first)):
-            kind = belief_changes.REFUSED
-            belief_changes.record_change(rows, kept.id, kind, other.id, "", "both hold", PERSON, answer.at)
+        old, new = (first, second) if is_replacement else (second, first)
+        return _supersede(rows, old, new, answer), "done"
+    for memory, other in ((first, second), (second, first)) if is_replacement else ():
+        kind = belief_changes.REFUSED
+        belief_changes.record_change(rows, memory.id, kind, other.id, "", "both hold", PERSON, answer.at)
     return "", "dropped"  # it is not proposed again
 
 
@@ -218,7 +215,8 @@ def _answer_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], an
     if answer.verb == "drop":
         return "", "dropped"
     text = answer.text if answer.verb == "edit" else candidate.text
-    created_id = _remember(rows, _to_statement(candidate, text), candidate.project_seq, answer, besides=candidate.id)
+    statement, project = _to_statement(candidate, text), candidate.project_seq
+    created_id = _remember(rows, statement, project, answer, reworded_id=candidate.id)
     if answer.verb != "edit":
         for item in candidate.evidence:
             if not item.against and _read_memory(rows, created_id).times <= MAX_EVIDENCE:
@@ -232,11 +230,10 @@ def _answer_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], an
     return created_id, "promoted"
 
 
-def _answer_warning(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answer: ReviewAnswer) -> Outcome:
-    del alive
+def _answer_warning(rows: Rows, candidate: Candidate, _: Sequence[Memory], answer: ReviewAnswer) -> Outcome:
     if answer.verb == "edit":
         statement = _to_statement(candidate, answer.text)
-        return _remember(rows, statement, candidate.project_seq, answer, besides=candidate.id), "done"
+        return _remember(rows, statement, candidate.project_seq, answer, reworded_id=candidate.id), "done"
     return "", "dropped" if answer.verb == "drop" else "done"
 
 
@@ -265,7 +262,7 @@ def _reword(rows: Rows, olds: Sequence[Memory], answer: ReviewAnswer) -> str:
     """Creates a memory in the person's wording, which supersedes the older ones."""
     old = olds[0]
     statement = _to_statement(old, answer.text)
-    created_id = _remember(rows, statement, old.project_seq, answer, pinned=old.pinned, besides=old.id)
+    created_id = _remember(rows, statement, old.project_seq, answer, pinned=old.pinned, reworded_id=old.id)
     for memory in olds:
         if memory.id != created_id:
             _supersede(rows, memory, _read_memory(rows, created_id), answer)
@@ -307,17 +304,16 @@ def _supersede(rows: Rows, old: Memory, new: Memory, answer: ReviewAnswer) -> st
 
 
 def _remember(
-    rows: Rows, statement: Statement, project: int, answer: ReviewAnswer, *, besides: str, pinned: bool = False
+    rows: Rows, statement: Statement, project: int, answer: ReviewAnswer, *, reworded_id: str, pinned: bool = False
 ) -> str:
     """Creates a memory of a person's statement; CsmdError if it was forgotten or purged."""
     created_id, _ = remember.remember(
-        rows, statement, answer.source, project=project, origin="stated", key=answer.key, pinned=pinned, besides=besides
-    )
+        rows, statement, answer.source, project=project, origin="stated", key=answer.key, pinned=pinned,
+        reworded_id=reworded_id,
+    )  # fmt: skip
     if not created_id:
-        raise CsmdError(
-            "this text, or a part of it, was forgotten or purged",
-            hint="`csmd remember` in a terminal allows forgotten text again, `csmd forget --lift` purged text",
-        )
+        hint = "`csmd remember` in a terminal allows forgotten text again, `csmd forget --lift` purged text"
+        raise CsmdError("this text, or a part of it, was forgotten or purged", hint=hint)
     belief_changes.record_change(rows, created_id, answer.verb, "", "", "a person stated it", PERSON, answer.at)
     return created_id
 
@@ -356,13 +352,14 @@ def read_imports(rows: Rows, project_seqs: Sequence[int] | None, *, since: str) 
         rows, projects=project_seqs, below=MIN_UNREVIEWED_CONFIDENCE, since=since, limit=MAX_IMPORTED
     )
     imports: dict[str, Import] = {}
-    for ident, reason, at in exports.list_imported(rows, seqs):
+    for memory_id, reason, at in exports.list_imported(rows, seqs):
         source, _, rest = reason.removeprefix(_IMPORT_REASON).partition(": ")
-        source = source if reason.startswith(_IMPORT_REASON) else OWN_EXPORT
+        if not reason.startswith(_IMPORT_REASON):
+            source = OWN_EXPORT
         _, slash, path = rest.rpartition(", /")
         key = IMPORT_PREFIX + hashlib.sha256(f"{source}:{at}".encode()).hexdigest()[:10]
-        seen = imports.setdefault(key, Import(key, source, slash[2:] + path if slash else "", at, ()))
-        imports[key] = replace(seen, waiting=(*seen.waiting, ident))
+        earlier = imports.setdefault(key, Import(key, source, slash[2:] + path if slash else "", at, ()))
+        imports[key] = replace(earlier, waiting=(*earlier.waiting, memory_id))
     return sorted(imports.values(), key=lambda item: (item.at, item.id), reverse=True)
 
 
@@ -376,18 +373,18 @@ def find_import(imports: Sequence[Import], typed: str) -> Import | None:
     return matches[0] if matches else None
 
 
-def record_import_answer(rows: Rows, idents: Sequence[str], answer: ReviewAnswer, *, item: str) -> ChangeSet:
+def record_import_answer(rows: Rows, memory_ids: Sequence[str], answer: ReviewAnswer, *, item: str) -> ChangeSet:
     """Keeps or drops some memories of the import `item`, and records it as one answer."""
 
     def act() -> str:
-        for ident in idents:
-            memory = memories.by_id(rows, ident)
+        for memory_id in memory_ids:
+            memory = memories.by_id(rows, memory_id)
             if memory is not None and not memory.superseded_by:
                 answer_memory(rows, memory, answer)
         return ""
 
-    first = next((memory for ident in idents if (memory := memories.by_id(rows, ident))), None)
-    project = first.project_seq if first else 0
+    existing = filter(None, (memories.by_id(rows, memory_id) for memory_id in memory_ids))
+    project = next((memory.project_seq for memory in existing), 0)
     return journal.record_answer(rows, act, kind=answer.verb, item=item, project=project, now=answer.at)
 
 
@@ -407,8 +404,8 @@ def _to_statement(item: Candidate | Memory, text: str) -> Statement:
     return replace(draft, reasons=("review",))
 
 
-def _read_memory(rows: Rows, ident: str) -> Memory:
-    memory = memories.by_id(rows, ident)
+def _read_memory(rows: Rows, memory_id: str) -> Memory:
+    memory = memories.by_id(rows, memory_id)
     if memory is None:
-        raise CsmdError(f"there is no memory {ident!r} any more")
+        raise CsmdError(f"memory {memory_id!r} no longer exists")
     return memory

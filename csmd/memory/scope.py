@@ -125,18 +125,18 @@ def _split_reach(text: str) -> tuple[str, int]:
 
 def _is_about_answers(text: str) -> bool:
     """Whether a text says in which language, or how, its speaker likes to be answered."""
-    read, lowered = sentence.parse(text), text.lower().replace(",", " ").replace(" to me", " me").rstrip(".!")
-    words, lasts = lowered.split(), read.lasting in sentence.RULES
+    parsed, lowered = sentence.parse(text), text.lower().replace(",", " ").replace(" to me", " me").rstrip(".!")
+    words, lasts = lowered.split(), parsed.lasting in sentence.RULES
     in_language, in_its_own = (
         any(word in (words if word.isascii() else lowered) for word in _WORDS[name])
         for name in ("language", "answer_in")
     )
-    if read.kind == "asks" or read.is_of_moment or (in_language and in_its_own):
-        return read.kind != "asks" and not read.is_of_moment
+    if parsed.kind == "asks" or parsed.is_of_moment or (in_language and in_its_own):
+        return parsed.kind != "asks" and not parsed.is_of_moment
     for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
-        is_first = read.words[:1] == (word,)
+        is_first = parsed.words[:1] == (word,)
         if word in _WORDS["answers"] and (is_first or before in _WORDS["before_answers"]):
-            return in_language or lasts or is_first or read.kind == "orders" or read.words[:1] == ("be",)
+            return in_language or lasts or is_first or parsed.kind == "orders" or parsed.words[:1] == ("be",)
         if word in _WORDS["answer"] and ((after == "me" and lasts) or (after in ("me", "in") and in_language)):
             return lasts or is_first or not _WORDS["me"].isdisjoint(words)
     return False
@@ -150,24 +150,17 @@ _CAPITALS = r"(?P<name>[A-Z]\w++(?:[ -][A-Z]\w++){0,2})"
 _END = r"(?=,? now\b|,? again\b|\s*(?:[.,;:!()]|$|and\b|but\b|so\b))"
 _CLOCK = rf"(?:(?:UTC|GMT)[+-]\d{{1,2}}|{'|'.join(_WORDS['clock']).upper()})\b"
 _SLOTS = {
-    "NAME": _CAPITALS + _END,
-    "PLACE": _CAPITALS,
-    "ZONE": rf"(?:[A-Z]\w+/[A-Z]\w+|{_CLOCK})",
-    "CLOCK": _CLOCK,
-    "LANG": r"[A-Z]\w+",
-    "DIGIT": r"\d[\w:.]*",
-    "END": _END,
-    "~": r"(?:\S+ ){0,3}?",
-    "HI": r"^(?i:hi|hello|hey)\b[ ,!.]*+",
-    "PRONOUN": r"(?:she|he|they|xe|ze|it|any)/\w+(?:/\w+)?",
+    "NAME": _CAPITALS + _END, "PLACE": _CAPITALS, "ZONE": rf"(?:[A-Z]\w+/[A-Z]\w+|{_CLOCK})", "CLOCK": _CLOCK,
+    "LANG": r"[A-Z]\w+", "DIGIT": r"\d[\w:.]*", "END": _END, "~": r"(?:\S+ ){0,3}?",
+    "HI": r"^(?i:hi|hello|hey)\b[ ,!.]*+", "PRONOUN": r"(?:she|he|they|xe|ze|it|any)/\w+(?:/\w+)?",
     "WORK": rf"(?i:{_any_of('work')})\w*+(?! (?:of|on|for)\b)",
     "COLOURS": rf"(?:.{{0,80}}?\b{_any_of('colour')}/{_any_of('colour')}\b)?",
-}
+}  # fmt: skip
 
 
 @cached(1)
 def _self_forms() -> list[re.Pattern[str]]:
-    """The forms in which people say who they are (data/scope_words.txt), as patterns."""
+    """Returns the forms in which people say who they are (data/scope_words.txt), as patterns."""
     forms = []
     for form in sorted(_WORDS["self"]):
         pattern, words = r"\b", form.split("_")

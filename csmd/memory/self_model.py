@@ -28,7 +28,7 @@ LINK_KINDS = {name: rule.kind for name, rule in session_links.RULES.items()}
 
 
 class _Evaluation(NamedTuple):
-    """(session, its endings, time) of each new session; (session, its links) of those and of all later ones."""
+    """The endings of new sessions, and the links of those and of all later ones, by row key of the session."""
 
     endings: list[tuple[int, list[WorkEnding], str]]
     links: list[tuple[int, list[Link]]]
@@ -69,10 +69,10 @@ def _evaluate(rows: Rows, project: int, new: Sequence[Behind]) -> _Evaluation:
     days = sorted(projects.active_days(rows, project))
     endings: list[tuple[int, list[WorkEnding], str]] = []
     around: list[SessionFacts] = []
-    for seq, ident, started_at, last_at, digest, outcome in sessions:
+    for seq, session_id, started_at, last_at, digest, outcome in sessions:
         around.append(
             SessionFacts(
-                seq=seq, id=ident, started_at=started_at, last_at=last_at, day=bisect_right(days, started_at[:10]),
+                seq=seq, id=session_id, started_at=started_at, last_at=last_at, day=bisect_right(days, started_at[:10]),
                 since=_shift_day(started_at, -SPAN_DAYS), things=_group_items(items[digest]),
                 shares=dict(session_link_rows.list_sessions_sharing_turns(rows, seq)),
                 errors={item.text: (item.state, item.uuid) for item in items[digest] if item.kind == "error"},
@@ -109,21 +109,21 @@ def _shift_day(at: str, days: int) -> str:
 
 
 def _update_warnings(store: Store, now: str) -> int:
-    """Queues a warning for each kind of work that ends worse and settles outdated ones; returns 1 if it looked, or 0."""
+    """Queues a warning for each kind of work that ends worse, and settles outdated ones; returns 1, or 0 if none is due."""
     if not store.read(lambda rows: cursors.read_cursor(rows, SELF_STAGE, RECOUNT_SUBJECT)):
         return 0
     drifts = store.read(_find_drifts)
 
     def write(rows: Rows) -> None:
-        for project, of_project in drifts:
+        for project, project_drifts in drifts:
             queued = candidates.waiting(rows, projects=[project])
             waiting = {warning.fingerprint: warning for warning in queued if warning.source == SOURCE}
-            for warning in (_to_candidate(project, drift, now) for drift in of_project):
+            for warning in (_to_candidate(project, drift, now) for drift in project_drifts):
                 stored = waiting.pop(warning.fingerprint, None)
                 if stored and stored.text == warning.text and {*warning.evidence} <= {*stored.evidence}:
                     continue  # the same warning waits already
-                ident = candidates.make_candidate_id(warning.kind, project, warning.fingerprint, now)
-                candidates.put_candidate(rows, replace(warning, id=ident))
+                candidate_id = candidates.make_candidate_id(warning.kind, project, warning.fingerprint, now)
+                candidates.put_candidate(rows, replace(warning, id=candidate_id))
             for outdated in waiting.values():
                 candidates.set_status(rows, outdated, "done", now=now)
         cursors.move_cursor(rows, SELF_STAGE, RECOUNT_SUBJECT, 0)
@@ -150,5 +150,5 @@ def _to_candidate(project: int, drift: Drift, now: str) -> Candidate:
         reason=f"chance alone would make this once in {round(1 / max(drift.chance, 0.0001))} (Fisher's exact test)",
         confidence=round(1 - drift.chance, 2), created_at=now, updated_at=now, reinforcement=len(drift.against),
         status="needs_review",
-        evidence=tuple(Evidence(uuid=each.uuid, session_id=each.session_id, at=each.at) for each in drift.against),
+        evidence=tuple(Evidence(uuid=end.uuid, session_id=end.session_id, at=end.at) for end in drift.against),
     )  # fmt: skip

@@ -85,7 +85,7 @@ class SessionFacts:
     """Session -> the first turn that both contain."""
 
     def of(self, kind: str) -> Mapping[str, str]:
-        """The things of one kind."""
+        """Returns the things of one kind."""
         return self.things.get(kind, {})
 
     @property
@@ -197,9 +197,9 @@ def _find_inferred_links(later: SessionFacts, earlier: SessionFacts, rarity: _Ra
     """Yields the links that the work of two sessions suggests."""
     link = partial(_make_link, earlier.seq, later)
     for error in sorted(later.errors.keys() & earlier.errors.keys()):
-        (before, failed_in), (after, mended_in) = earlier.errors[error], later.errors[error]
+        (before, failed_in), (after, fixed_in) = earlier.errors[error], later.errors[error]
         if before == "failed" and after == "mended" and _NAME.search(error):
-            yield link("error mended", error, failed_in, mended_in)
+            yield link("error mended", error, failed_in, fixed_in)
     files, by_files = rarity.files(later, earlier)
     words, by_words = rarity.words(later, earlier) if files else ([], 0.0)
     score = by_files * by_words / (1 + FADE_PER_DAY * (later.day - earlier.day))
@@ -215,11 +215,9 @@ def _find_gaps(later: SessionFacts, earlier: Sequence[SessionFacts], captured: f
     link = partial(_make_link, 0, later)
     available = captured | {facts.id for facts in earlier}
     commits = [commit for facts in (*earlier, later) for commit in facts.of("commit")]
-    gaps = []
-    for ident, uuid in sorted(later.of("transcript").items()):
-        if ident not in available:
-            gaps.append(link("unseen transcript", ident, uuid))
-    for name, uuid in sorted(later.of("names").items()):
+    transcripts, names = sorted(later.of("transcript").items()), sorted(later.of("names").items())
+    gaps = [link("unseen transcript", session, uuid) for session, uuid in transcripts if session not in available]
+    for name, uuid in names:
         if not any(_is_same_commit(name, commit) for commit in commits):
             gaps.append(link("unseen commit", name, uuid))
     is_near = any(later.day - facts.day <= 1 for facts in earlier)

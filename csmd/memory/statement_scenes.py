@@ -5,11 +5,9 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import PurePath
-from typing import Any
 
-from csmd import wire
+from csmd import json_fields, wire
 from csmd.conversation import StatedMemory, TranscriptTurn
 from csmd.errors import BadInput
 from csmd.extraction import statement_context
@@ -18,20 +16,20 @@ from csmd.extraction.statement_context import Change, Claim, Edit, Scene
 from csmd.store import failure_link_rows, memory_scenes, statement_rows, tombstones
 from csmd.store.sqlite import Rows
 
-#: Most edits of a session that are read, its last ones; nearly all sessions have fewer.
+#: Nearly all sessions have fewer edits; of others the last ones are read.
 MAX_EDITS = 2_000
-#: Characters of each call that are read: its input begins with the file's name.
+#: The input of a call begins with the file's name.
 MAX_CALL_CHARACTERS = 1_200
-#: Stands for a scene that was lost.
+#: Marks a memory whose scene can no longer be found.
 NO_SCENE = Scene("", "")
 
 
-def find_outdated(
-    rows: Rows, session_seq: int, turns: Sequence[TranscriptTurn], stated: Sequence[StatedMemory], *, upto: int
+def find_outdating_edits(
+    rows: Rows, session_seq: int, turns: Sequence[TranscriptTurn], stated: Sequence[StatedMemory], *, until_ordinal: int
 ) -> dict[int, tuple[str, str]]:
     """Maps each memory of a session to (uuid, time) of the edit that changed its code after it was last stated.
 
-    An assistant's reply that is cited with a user's statement reports the work on it, and does not restate it.
+    A reply that is cited as context of a user's statement is not a restatement.
     """
     prompt_texts = {turn.uuid: turn.text for turn in turns if turn.kind == "user"}
     citations = failure_link_rows.list_context_citations(rows, session_seq)
@@ -48,11 +46,10 @@ def find_outdated(
     if not last_statements:
         return {}
     first = min(statement.ordinal for statement in last_statements.values())
-    edits = list(
-        _parse_edits(memory_scenes.list_file_changes(rows, session_seq, after=first, until=upto, limit=MAX_EDITS))
-    )
-    prompts = memory_scenes.list_prompts(rows, session_seq, until=upto)
-    changes, _ = _read_changes(rows, session_seq, upto=upto)
+    calls = memory_scenes.list_file_changes(rows, session_seq, after=first, until=until_ordinal, limit=MAX_EDITS)
+    edits = list(_parse_edits(calls))
+    prompts = memory_scenes.list_prompts(rows, session_seq, until=until_ordinal)
+    changes, _ = _read_changes(rows, session_seq, until_ordinal=until_ordinal)
     ordinals = [prompt.ordinal for prompt in prompts]
     claims = [_to_claim(statement, prompt_texts, ordinals) for statement in last_statements.values()]
     rewrites = statement_context.find_rewrites(last_statements.values(), changes, prompts)
@@ -75,64 +72,62 @@ def _parse_edits(calls: Iterable[memory_scenes.FileChange]) -> Iterator[Edit]:
             value = wire.loads(arguments)
         except BadInput:
             value = {"file_path": read_file_path(arguments)}
-        path = _text_field(value, "file_path")
-        changes = value.get("edits") if isinstance(value, dict) else None
-        for change in changes if isinstance(changes, list) else [value]:
-            new = _text_field(change, "new_string") or _text_field(change, "content")
-            yield Edit(uuid, at, ordinal, path, _text_field(change, "old_string"), new)
+        value = value if isinstance(value, dict) else {}
+        path = json_fields.string(value, "file_path")
+        for change in json_fields.mappings(value.get("edits")) or [value]:
+            new = json_fields.string(change, "new_string") or json_fields.string(change, "content")
+            yield Edit(uuid, at, ordinal, path, json_fields.string(change, "old_string"), new)
 
 
-def _text_field(value: Any, name: str) -> str:
-    text = value.get(name) if isinstance(value, dict) else None
-    return text if isinstance(text, str) else ""
-
-
-def find_changed_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> dict[int, Scene]:
+def find_changed_scenes(
+    rows: Rows, session_seq: int, session_id: str, *, until_ordinal: int, key: bytes
+) -> dict[int, Scene]:
     """Returns the scenes of a session's memories that differ from the stored ones, NO_SCENE for a lost one."""
-    stated = memory_scenes.list_stated_by_session(rows, session_seq, ident, until=upto)
-    stored_scenes = memory_scenes.map_scenes_of_session(rows, ident)
-    if not stated and not stored_scenes:
+    stated = memory_scenes.list_stated_by_session(rows, session_seq, session_id, until=until_ordinal)
+    stored = memory_scenes.map_scenes_of_session(rows, session_id)
+    if not stated and not stored:
         return {}
-    changes, is_whole = _read_changes(rows, session_seq, upto=upto)
-    scenes = statement_context.find_scenes(stated, changes, memory_scenes.list_prompts(rows, session_seq, until=upto))
+    changes, is_complete = _read_changes(rows, session_seq, until_ordinal=until_ordinal)
+    prompts = memory_scenes.list_prompts(rows, session_seq, until=until_ordinal)
+    scenes = statement_context.find_scenes(stated, changes, prompts)
     scenes = _drop_forgotten(rows, session_seq, scenes, key=key)
-    return {
-        seq: scene
-        for seq in dict.fromkeys((*(statement.memory_seq for statement in stated), *stored_scenes))
-        if (is_whole or seq not in stored_scenes)
-        and (scene := scenes.get(seq, NO_SCENE)).text != stored_scenes.get(seq, "")
-    }
+    seqs = dict.fromkeys([statement.memory_seq for statement in stated])
+    if is_complete:
+        seqs |= dict.fromkeys(stored)
+    current = {seq: scenes.get(seq, NO_SCENE) for seq in seqs if is_complete or seq not in stored}
+    return {seq: scene for seq, scene in current.items() if scene.text != stored.get(seq, "")}
 
 
 def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, key: bytes) -> dict[int, Scene]:
-    """Drops scenes that quote forgotten text, or a turn about people."""
+    """Drops scenes that quote forgotten text, or a turn classified as personal."""
     project, _ = memory_scenes.find_scene_directories(rows, session_seq)
     personal = statement_rows.list_personal_turns(rows, session_seq)
     allowed: dict[int, Scene] = {}
     for seq, scene in scenes.items():
         quoted = scene.text.partition('"')[2].rstrip('"')
-        is_forgotten = partial(tombstones.is_forgotten, rows, quoted, authority="user", project=project, at="", key=key)
-        if not quoted or not (scene.uuid in personal or is_forgotten()):
+        is_private = bool(quoted) and scene.uuid in personal
+        if quoted and not is_private:
+            is_private = tombstones.is_forgotten(rows, quoted, authority="user", project=project, at="", key=key)
+        if not is_private:
             allowed[seq] = scene
         elif scene.text.startswith(statement_context.REVIEW):
             allowed[seq] = Scene(statement_context.REVIEW, scene.uuid)
     return allowed
 
 
-def _read_changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
+def _read_changes(rows: Rows, session_seq: int, *, until_ordinal: int) -> tuple[list[Change], bool]:
     """Reads a session's last file changes, in order; returns them and whether they are complete and readable."""
-    calls = memory_scenes.list_file_changes(
-        rows, session_seq, until=upto, limit=MAX_EDITS, characters=MAX_CALL_CHARACTERS
-    )
+    until, characters = until_ordinal, MAX_CALL_CHARACTERS
+    calls = memory_scenes.list_file_changes(rows, session_seq, until=until, limit=MAX_EDITS, characters=characters)
     _, roots = memory_scenes.find_scene_directories(rows, session_seq)
     paths = [(call, read_file_path(call.input_start)) for call in calls]
-    is_whole = len(calls) < MAX_EDITS and all(path for _, path in paths)
-    changes = [Change(call.uuid, call.ordinal, _relative_path(path, roots), call.at, call.anew) for call, path in paths]
-    return changes, is_whole
+    is_complete = len(calls) < MAX_EDITS and all(path for _, path in paths)
+    changes = [Change(call.uuid, call.ordinal, _make_relative(path, roots), call.at, call.anew) for call, path in paths]
+    return changes, is_complete
 
 
-def _relative_path(path: str, roots: Sequence[str]) -> str:
-    """Returns a file's path below its session's directories; a relative path as it is, "" for a file elsewhere."""
+def _make_relative(path: str, roots: Sequence[str]) -> str:
+    """Returns a file's path below its session's directories; a relative path is unchanged, a file elsewhere gives ""."""
     posix = path.replace("\\", "/")
     if ".." in posix.split("/") or posix.startswith("~"):
         return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import NamedTuple
 
 from csmd.errors import BadInput
@@ -111,10 +112,12 @@ def ask_which_holds(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: 
 
 def free_identity(rows: Rows, project: int, body: str) -> str:
     """Returns a new memory's id; numbered if a memory that moved to another scope still has the usual one."""
-    ident, number = identity(project, body), 1
-    while memories.by_id(rows, ident) is not None:
-        ident, number = identity(project, f"{body} ({number})"), number + 1
-    return ident
+    memory_id = identity(project, body)
+    for number in count(1):
+        if memories.by_id(rows, memory_id) is None:
+            break
+        memory_id = identity(project, f"{body} ({number})")
+    return memory_id
 
 
 def find_rest(rows: Rows, memory_id: str) -> Memory | None:
@@ -137,10 +140,10 @@ def keep_rest(rows: Rows, whole: Memory, text: str, *, key: bytes, by: str, at: 
     """Creates the memory of the remaining parts, with the confidence and age of the whole; none for ""."""
     if not text:
         return
-    ident = free_identity(rows, whole.project_seq, text)
+    memory_id = free_identity(rows, whole.project_seq, text)
     # The whole is durable because it is a rule or a choice; a rest that is neither is not.
     tier = "daily" if whole.tier == "durable" and _is_rule(whole.text) and not _is_rule(text) else whole.tier
-    rest = refresh_thresholds(rows, replace(whole, id=ident, text=text, tier=tier, superseded_by="", version=1))
+    rest = refresh_thresholds(rows, replace(whole, id=memory_id, text=text, tier=tier, superseded_by="", version=1))
     memories.insert(rows, rest, text_hash=tokens.keyed_hash(text, key))
     link = Link(from_id=whole.id, to_id=rest.id, relationship=memory_links.GOES_ON_AS, weight=1.0)
     memory_links.add_link(rows, link, now=at)
@@ -199,14 +202,14 @@ def find_related(rows: Rows, memory: Memory) -> RelatedMemories:
     """Finds what a memory has superseded, and visible memories on the same subject, most similar first."""
     nearby = find_near(rows, memory.text, memory.project_seq)
     others = [other for other in nearby.memories if other.id != memory.id]
-    compared = [(other, _compare(other, memory, nearby.renames)) for other in others if not other.superseded_by]
+    current = [other for other in others if not other.superseded_by]
+    compared = [(other, _compare(other, memory, nearby.renames)) for other in current]
+    related = [other for other, comparison in compared if comparison.relation != "unrelated"]
+    doubtful = [other for other, comparison in compared if comparison.contradicts]
     return RelatedMemories(
-        replaced=[other for other in others if other.superseded_by == memory.id],
-        doubtful=[other for other, comparison in compared if comparison.contradicts],
-        related=[
-            other for other, comparison in compared if comparison.relation != "unrelated" and not comparison.contradicts
-        ],
-    )
+        replaced=[other for other in others if other.superseded_by == memory.id], doubtful=doubtful,
+        related=[other for other in related if other not in doubtful],
+    )  # fmt: skip
 
 
 def apply_supersessions(rows: Rows, memory_id: str, *, key: bytes) -> None:
@@ -257,14 +260,12 @@ def supersede(
     With the store's `key`, parts of the older one that the newer does not mention still hold.
     """
     after: Memory | None = new
-    seen: set[str] = set()
-    while after is not None and after.id not in seen:
-        seen.add(after.id)
+    visited: set[str] = set()
+    while after is not None and after.id not in visited:
+        visited.add(after.id)
         if after.id == old.id:
-            raise BadInput(
-                f"{new.id} cannot supersede {old.id}: they are the same, or {old.id} already supersedes it",
-                hint="name the older memory first, then the newer one",
-            )
+            what = f"{new.id} cannot supersede {old.id}: they are the same, or {old.id} already supersedes it"
+            raise BadInput(what, hint="name the older memory first, then the newer one")
         after = memories.by_id(rows, after.superseded_by) if after.superseded_by else None
     change = belief_changes.latest_change(rows, old.id)
     if change is not None:
@@ -304,8 +305,10 @@ def _update_superseding(
     endings: list[_Ending] = []
     for other in near:
         at = belief_changes.last_stated_at(rows, other)
+        # Repeating a general statement elsewhere does not end a project's exception to it.
+        contradicts_at = other.created_at if memory.scope == "project" != other.scope else at
         # Of two statements made at the same time neither replaces the other.
-        if other.id in refused or _find_contradiction_time(memory, other, at) <= stated_at:
+        if other.id in refused or contradicts_at <= stated_at:
             continue
         comparison = _compare(memory, other, renames)
         if not comparison.contradicts:
@@ -350,14 +353,6 @@ def _find_question(old: Memory, new: Memory, comparison: Comparison) -> str:
 def are_single_sentences(*stated: Memory) -> bool:
     """Whether each memory is a single sentence; longer statements make unclear questions."""
     return all(len(prose.split_sentences(memory.text)) <= 1 for memory in stated)
-
-
-def _find_contradiction_time(old: Memory, new: Memory, stated_at: str) -> str:
-    """Returns the time from which one memory may contradict another.
-
-    Repeating a general statement elsewhere does not end a project's exception to it.
-    """
-    return new.created_at if old.scope == "project" and new.scope != "project" else stated_at
 
 
 def _may_supersede(old: Memory, new: Memory) -> bool:
@@ -410,7 +405,7 @@ def _find_sharing_words(rows: Rows, text: str, reach: list[int] | None, renames:
 
 
 def _drop_itself(memory: Memory, near: Sequence[Memory]) -> list[Memory]:
-    """Returns at most MAX_NEAR of some memories, without the memory itself."""
+    """Returns at most MAX_NEAR of the memories near a memory, without that memory."""
     return [other for other in near if other.seq != memory.seq][:MAX_NEAR]
 
 
@@ -425,7 +420,7 @@ class Replacement(NamedTuple):
     """A superseded memory and the one that replaces it now."""
 
     old: Memory
-    heir: Memory
+    new: Memory
 
 
 def find_restated(text: str, *, at: str, session: str, replaced: Sequence[Replacement]) -> Replacement | None:
@@ -435,10 +430,10 @@ def find_restated(text: str, *, at: str, session: str, replaced: Sequence[Replac
 
 
 def _is_restated_by(words: frozenset[str], at: str, session: str, replaced: Replacement) -> bool:
-    old_stems, heir = tokens.content_stems(replaced.old.text), replaced.heir
-    new_stems = tokens.content_stems(heir.text) - claims.find_denied_stems(heir.text)
+    old_stems, new = tokens.content_stems(replaced.old.text), replaced.new
+    new_stems = tokens.content_stems(new.text) - claims.find_denied_stems(new.text)
     own_stems = old_stems - new_stems
-    if at >= heir.confirmed_at or words & (new_stems - old_stems) or similarity.share(own_stems, words) < MIN_OWN_SHARE:
+    if at >= new.confirmed_at or words & (new_stems - old_stems) or similarity.share(own_stems, words) < MIN_OWN_SHARE:
         return False
     stated_here = session != "" and any(source.session_id == session for source in replaced.old.provenance)
     return stated_here or similarity.share(old_stems, words) >= MIN_WHOLE_SHARE
@@ -452,7 +447,8 @@ def read_replaced(rows: Rows, project_seqs: Sequence[int]) -> list[Replacement]:
 
 def read_replacements(rows: Rows, superseded: Iterable[Memory]) -> list[Replacement]:
     """Pairs superseded memories with the ones that replace them now."""
-    return [Replacement(memory, heir) for memory in superseded if (heir := find_heir(rows, memory)) is not None]
+    pairs = ((memory, find_replacement(rows, memory)) for memory in superseded)
+    return [Replacement(memory, current) for memory, current in pairs if current is not None]
 
 
 def read_given_up(rows: Rows, project_seqs: Sequence[int]) -> dict[str, Memory]:
@@ -462,15 +458,15 @@ def read_given_up(rows: Rows, project_seqs: Sequence[int]) -> dict[str, Memory]:
     """
     questions = candidates.list_questions(rows, confidence.SUBJECT_GIVEN_UP, projects=project_seqs)
     pairs = dict(question.memory_ids for question in questions if len(question.memory_ids) == 2)
-    newer = {ident: memories.by_id(rows, ident) for ident in set(pairs.values())}
+    newer = {memory_id: memories.by_id(rows, memory_id) for memory_id in set(pairs.values())}
     return {old: memory for old, new in pairs.items() if (memory := newer[new]) is not None}
 
 
-def find_heir(rows: Rows, memory: Memory) -> Memory | None:
+def find_replacement(rows: Rows, memory: Memory) -> Memory | None:
     """Returns the memory at the end of a chain of replacements; None if it is gone, or the chain does not end."""
-    heir: Memory | None = memory
+    current: Memory | None = memory
     for _ in range(MAX_CHAIN):
-        if heir is None or not heir.gives_way:
-            return heir
-        heir = memories.by_id(rows, heir.superseded_by or curations.find_note(rows, heir.seq))
+        if current is None or not current.gives_way:
+            return current
+        current = memories.by_id(rows, current.superseded_by or curations.find_note(rows, current.seq))
     return None

@@ -18,8 +18,9 @@ from csmd.text import display, tokens
 MAX_TAGS = 3
 #: Fewest memories of a project that is tagged: in fewer, common words are chance.
 MIN_TAGGABLE = 5
-#: Fewest memories and sessions of a topic.
+#: Fewest memories of a topic.
 MIN_MEMORIES = 2
+#: Fewest sessions with a topic.
 MIN_SESSIONS = 2
 #: Greatest share of the memories with one topic.
 MAX_SHARE = 0.2
@@ -75,6 +76,11 @@ class _Subject:
     thing: int = 0
     deed: int = 0
 
+    @property
+    def name(self) -> str:
+        """The most frequent spelling, the shortest of several."""
+        return min(self.written, key=lambda written: (-self.written[written], len(written), written))
+
 
 def choose_tags(memories: Sequence[TaggableMemory]) -> list[Tag]:
     """Tags each memory of a project with at most MAX_TAGS topics, the best first; in order of memories."""
@@ -88,20 +94,17 @@ def choose_tags(memories: Sequence[TaggableMemory]) -> list[Tag]:
     scores = {key: _score(key, subject, total) for key, subject in by_key.items()}
     scores = {key: scores[key] for key in _drop_covered(by_key, scores)}
     for _ in range(3):  # memories whose topic too few others chose choose again
-        chosen = {seq: _choose_best(keys, scores) for seq, keys in keys_of.items()}
-        members = Counter(key for keys in chosen.values() for key in keys)
+        best_of = {seq: _choose_best(keys, scores) for seq, keys in keys_of.items()}
+        members = Counter(key for keys in best_of.values() for key in keys)
         rare = [key for key in scores if members[key] < _compute_minimum(total)]
         if not rare:
             break
         for key in rare:
             del scores[key]
-    chosen = {seq: _choose_best(keys, scores) for seq, keys in keys_of.items()}
+    best_of = {seq: _choose_best(keys, scores) for seq, keys in keys_of.items()}
     best_score = max(scores.values(), default=1.0)
-    return [
-        Tag(seq, _choose_name(by_key[key]), round(scores[key] / best_score, 3))
-        for seq, keys in sorted(chosen.items())
-        for key in keys
-    ]
+    tags = ((seq, key) for seq, keys in sorted(best_of.items()) for key in keys)
+    return [Tag(seq, by_key[key].name, round(scores[key] / best_score, 3)) for seq, key in tags]
 
 
 def _count_subjects(memories: Sequence[TaggableMemory]) -> tuple[dict[Key, _Subject], dict[int, list[Key]]]:
@@ -170,24 +173,19 @@ def _is_thing(key: Key, subject: _Subject, total: int, sessions: int) -> bool:
     return is_usual and subject.thing >= MIN_THINGS_PER_DEED * subject.deed
 
 
-def _choose_name(subject: _Subject) -> str:
-    """Returns the most frequent spelling of a subject, the shortest of several."""
-    return min(subject.written, key=lambda written: (-subject.written[written], len(written), written))
-
-
 def _drop_covered(by_key: dict[Key, _Subject], scores: Mapping[Key, float]) -> list[Key]:
     """Drops subjects whose memories are mostly those of a longer or better one that shares a word."""
-    kept: list[Key] = []
+    remaining: list[Key] = []
     by_word: dict[str, list[Key]] = {}
     for key in sorted(scores, key=lambda key: (-scores[key], key)):
         memories = by_key[key].memories
         rivals = {other for word in key for other in by_word.get(word, ())}
         if any(_is_covered(memories, by_key[other].memories, is_part=set(key) < set(other)) for other in rivals):
             continue
-        kept.append(key)
+        remaining.append(key)
         for word in key:
             by_word.setdefault(word, []).append(key)
-    return kept
+    return remaining
 
 
 def _is_covered(memories: set[int], others: set[int], *, is_part: bool) -> bool:

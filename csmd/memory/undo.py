@@ -22,17 +22,12 @@ COUNTER_COLUMNS = frozenset({"version", "updated_at", "seq"})
 SCOPE_COLUMNS = frozenset({"project_seq", "origin_seq", "hot_until", "warm_until", "archive_at"})
 #: Column that has changed since the act -> the reason shown to people, the most informative first.
 CHANGE_REASONS: Mapping[str, str] = {
-    "text": "its wording changed since",
-    "twin": "a merge of projects replaced it since by one with the same words",
-    "superseded_by": "it was superseded or restored since",
-    "pinned": "it was pinned or unpinned since",
-    "status": "it was settled since",
-    "done_at": "it was closed or opened since",
-    "sources": "a source of it was added or removed since",
-    "evidence": "its evidence changed since",
-    "tier": "its tier changed since",
+    "text": "its wording changed since", "twin": "a merge of projects replaced it since by one with the same words",
+    "superseded_by": "it was superseded or restored since", "pinned": "it was pinned or unpinned since",
+    "status": "it was settled since", "done_at": "it was closed or opened since",
+    "sources": "a source of it was added or removed since", "evidence": "its evidence changed since", "tier": "its tier changed since",
     "confidence": "its confidence changed since",
-}
+}  # fmt: skip
 CHANGED = "it changed since"
 GONE = "it was forgotten or purged since"
 PURGED_SINCE = "a part of it was purged since"
@@ -43,13 +38,11 @@ ALREADY_WAITING = "a candidate like it is waiting"
 def undo_answer(rows: Rows, answer: ChangeSet, *, now: str, key: bytes) -> str:
     """Undoes an answer as a whole; CsmdError if a memory that it touched has changed since.
 
-    A candidate that was settled otherwise since stays as it is. Returns the text of the first memory or goal that it touched.
+    A candidate that was settled otherwise since stays as it is. Returns the text of the first memory or goal touched.
     """
     if answer.kind == FORGET and not answer.undone_at:
-        raise CsmdError(
-            f"{answer.item} was forgotten for good and cannot be restored",
-            hint="`csmd remember` states it again, `csmd undo ID` undoes another answer",
-        )
+        hint = "`csmd remember` states it again, `csmd undo ID` undoes another answer"
+        raise CsmdError(f"{answer.item} was forgotten for good and cannot be restored", hint=hint)
     changed = journal.changed_rows(rows, answer.seq)
     if answer.undone_at or not changed:
         reason = "it is undone already" if answer.undone_at else "its memories were purged or forgotten since"
@@ -62,10 +55,8 @@ def undo_answer(rows: Rows, answer: ChangeSet, *, now: str, key: bytes) -> str:
             reasons[was.item] = ""
     for row in changed:
         if not row.was.is_candidate and (reason_to_stay := reasons[row.was.item]):
-            raise CsmdError(
-                f"the answer {answer.id} cannot be undone: {row.was.item}: {reason_to_stay}",
-                hint="csmd goal list --done" if row.was.is_goal else f"csmd show {row.was.item}",
-            )
+            what = f"the answer {answer.id} cannot be undone: {row.was.item}: {reason_to_stay}"
+            raise CsmdError(what, hint="csmd goal list --done" if row.was.is_goal else f"csmd show {row.was.item}")
     _restore(rows, [row for row in changed if not reasons[row.was.item]], now=now)
     journal.mark_undone(rows, answer, now=now)
     for was in before:
@@ -156,9 +147,9 @@ def keep_all_or_none(created: Mapping[str, str], changed: Mapping[str, str]) -> 
 
     A half-undone promotion would be done again.
     """
-    kept_id = next((ident for ident, own_reason in created.items() if own_reason), "")
+    kept_id = next((item for item, own_reason in created.items() if own_reason), "")
     reason = f"{kept_id}, which was made of it, stays" if kept_id else ""
-    return {ident: own_reason or reason for ident, own_reason in {**changed, **created}.items()}
+    return {item: own_reason or reason for item, own_reason in {**changed, **created}.items()}
 
 
 def _find_obstacle(rows: Rows, was: Snapshot, *, together: Collection[str], key: bytes) -> str:
@@ -181,6 +172,6 @@ def _find_obstacle(rows: Rows, was: Snapshot, *, together: Collection[str], key:
         project=int(content["project_seq"]), at=str(content["created_at"]), key=key,
     ):  # fmt: skip
         return FORGOTTEN
-    heir = str(content["superseded_by"])
-    is_gone = bool(heir) and memories.by_id(rows, heir) is None and heir not in together
-    return f"{heir}, which took its place before, is gone" if is_gone else ""
+    replacement = str(content["superseded_by"])
+    is_gone = bool(replacement) and memories.by_id(rows, replacement) is None and replacement not in together
+    return f"{replacement}, which took its place before, is gone" if is_gone else ""

@@ -63,15 +63,13 @@ def plan_queue(
 ) -> Queueing:
     """Plans to add the findings that the queue lacks, and to settle its candidates without a finding."""
     queued = {key_of(candidate): candidate for candidate in waiting}
-    wanted = {finding.key: finding for finding in findings if finding.key not in dropped}
-    return Queueing(
-        put=tuple(to_candidate(finding, now=now) for key, finding in wanted.items() if key not in queued),
-        settle=tuple(candidate for key, candidate in queued.items() if key not in wanted),
-    )
+    current = {finding.key: finding for finding in findings if finding.key not in dropped}
+    put = tuple(to_candidate(finding, now=now) for key, finding in current.items() if key not in queued)
+    return Queueing(put=put, settle=tuple(candidate for key, candidate in queued.items() if key not in current))
 
 
 def key_of(candidate: Candidate) -> FindingKey:
-    """The key that a candidate shares with its finding."""
+    """Returns the key that a candidate shares with its finding."""
     return candidate.project_seq, candidate.kind, candidate.fingerprint
 
 
@@ -79,11 +77,8 @@ def to_candidate(finding: Finding, *, now: str) -> Candidate:
     """Returns the candidate of a finding, still without an id."""
     project, _, fingerprint = finding.key
     first = finding.memories[0]
-    sources = {
-        source.uuid: Evidence(uuid=source.uuid, session_id=source.session_id, at=source.at)
-        for memory in finding.memories
-        for source in memory.provenance[:MAX_SOURCES]
-    }
+    cited = (source for memory in finding.memories for source in memory.provenance[:MAX_SOURCES])
+    sources = {item.uuid: Evidence(uuid=item.uuid, session_id=item.session_id, at=item.at) for item in cited}
     return Candidate(
         id="", kind=finding.kind, source=SOURCE, project_seq=project, fingerprint=fingerprint,
         text=" and ".join(map(quote, finding.memories)), reason=finding.reason, confidence=finding.confidence,
@@ -95,11 +90,11 @@ def to_candidate(finding: Finding, *, now: str) -> Candidate:
 def enqueue(rows: Rows, plan: Queueing, *, now: str) -> None:
     """Changes the queue as planned, but adds no candidate that quotes a memory changed or purged since."""
     for candidate in plan.put:
-        quoted = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
+        quoted = [memories.by_id(rows, memory_id) for memory_id in candidate.memory_ids]
         if all(memory is not None and quote(memory) in candidate.text for memory in quoted):
             project, _, fingerprint = key_of(candidate)
-            ident = candidates.make_candidate_id(candidate.kind, project, fingerprint, candidate.created_at)
-            candidates.put_candidate(rows, replace(candidate, id=ident))
+            candidate_id = candidates.make_candidate_id(candidate.kind, project, fingerprint, candidate.created_at)
+            candidates.put_candidate(rows, replace(candidate, id=candidate_id))
     _settle(rows, plan.settle, now=now)
 
 
@@ -120,14 +115,14 @@ def _select_settleable(waiting: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _still_applies(rows: Rows, candidate: Candidate) -> bool:
-    existing = [memory for ident in candidate.memory_ids if (memory := memories.by_id(rows, ident)) is not None]
+    existing = [memory for memory_id in candidate.memory_ids if (memory := memories.by_id(rows, memory_id)) is not None]
     if len(existing) != len(candidate.memory_ids) or not all(memory.is_alive for memory in existing):
         return False
     if candidate.source == supersession.SOURCE:
         return True  # only a person decides which of the two is current
     if candidate.kind in PAIR_KINDS:
         return duplicates.compare(existing[0], existing[1]) is not None
-    return _has_defect(rows, existing[0], candidate.kind)
+    return candidate.kind in {finding.kind for finding in _find_defects(rows, existing[:1])}
 
 
 # --- defects of single memories
@@ -137,27 +132,22 @@ def _find_defects(rows: Rows, checked: Sequence[Memory]) -> list[Finding]:
     """Finds the defects of single memories among some that are in order of row key."""
     if not checked:
         return []
-    after, upto = checked[0].seq - 1, checked[-1].seq
+    after, until = checked[0].seq - 1, checked[-1].seq
     by_id = {memory.id: memory for memory in checked}
-    idents: dict[CandidateKind, list[str]] = {
-        "stale": memory_upkeep.list_expired_ids(rows, after=after, to=upto),
-        "missing_embedding": memory_upkeep.list_ids_without_vector(rows, after=after, to=upto),
-        "orphan": memory_upkeep.list_ids_without_turns(rows, after=after, to=upto),
+    defective_ids: dict[CandidateKind, list[str]] = {
+        "stale": memory_upkeep.list_expired_ids(rows, after=after, to=until),
+        "missing_embedding": memory_upkeep.list_ids_without_vector(rows, after=after, to=until),
+        "orphan": memory_upkeep.list_ids_without_turns(rows, after=after, to=until),
     }
-    return [_to_finding(kind, by_id[ident]) for kind in idents for ident in idents[kind] if ident in by_id]
-
-
-def _has_defect(rows: Rows, memory: Memory, kind: CandidateKind) -> bool:
-    return kind in {finding.kind for finding in _find_defects(rows, [memory])}
+    pairs = ((kind, memory_id) for kind, ids in defective_ids.items() for memory_id in ids)
+    return [_to_finding(kind, by_id[memory_id]) for kind, memory_id in pairs if memory_id in by_id]
 
 
 def _to_finding(kind: CandidateKind, memory: Memory) -> Finding:
     limit = f"{confidence.ARCHIVE_BELOW * 100:.0f}"
-    reason = {
-        "stale": f"neither stated nor used since {memory.fresh_at[:10]}: its confidence has faded below {limit}",
-        "missing_embedding": "it has no vector",
-        "orphan": "all turns that state it are deleted",
-    }[kind]
+    faded = f"neither stated nor used since {memory.fresh_at[:10]}: its confidence has faded below {limit}"
+    orphaned = "all turns that state it are deleted"
+    reason = {"stale": faded, "missing_embedding": "it has no vector", "orphan": orphaned}[kind]
     certainty = round(1 - memory.confidence, 4) if kind == "stale" else 1.0
     return Finding(kind=kind, memories=(memory,), reason=reason, confidence=certainty)
 
@@ -223,9 +213,7 @@ def _find_duplicates_of(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
 
 def _plan_additions(rows: Rows, findings: Sequence[Finding], now: str) -> Queueing:
     """Plans to add the findings that are not in the queue yet, without settling any."""
-    waiting = (
-        _select_settleable(candidates.find_waiting(rows, [finding.key for finding in findings])) if findings else []
-    )
+    waiting = _select_settleable(candidates.find_waiting(rows, [finding.key for finding in findings]))
     return replace(plan_queue(findings, waiting, dropped=memory_upkeep.list_dropped(rows), now=now), settle=())
 
 
@@ -233,10 +221,10 @@ def _plan_additions(rows: Rows, findings: Sequence[Finding], now: str) -> Queuei
 
 
 def find_findings(
-    rows: Rows, places: Sequence[int] | None, *, kinds: Collection[CandidateKind] = tuple(STATUS_OF_KIND)
+    rows: Rows, project_seqs: Sequence[int] | None, *, kinds: Collection[CandidateKind] = tuple(STATUS_OF_KIND)
 ) -> list[Finding]:
     """Finds the defects of some kinds in some projects (None: all), without pairs that a person rejected."""
-    checked = memory_upkeep.list_active_memories(rows, places)
+    checked = memory_upkeep.list_active_memories(rows, project_seqs)
     findings: list[Finding] = []
     if not PAIR_KINDS.isdisjoint(kinds):
         everywhere = {seq: projects.everywhere_of(rows, seq) for seq in {memory.project_seq for memory in checked}}
@@ -247,14 +235,14 @@ def find_findings(
     return [finding for finding in findings if finding.kind in kinds]
 
 
-def plan_all(rows: Rows, places: Sequence[int] | None, *, now: str) -> Queueing:
+def plan_all(rows: Rows, project_seqs: Sequence[int] | None, *, now: str) -> Queueing:
     """Plans the changes to the queue if all memories of some projects were checked now.
 
     Candidates of another source, as dreams make, are left alone.
     """
-    waiting = _select_settleable(candidates.waiting(rows, projects=places, limit=MAX_WAITING))
+    waiting = _select_settleable(candidates.waiting(rows, projects=project_seqs, limit=MAX_WAITING))
     own = [candidate for candidate in waiting if candidate.source == SOURCE]
-    return plan_queue(find_findings(rows, places), own, dropped=memory_upkeep.list_dropped(rows), now=now)
+    return plan_queue(find_findings(rows, project_seqs), own, dropped=memory_upkeep.list_dropped(rows), now=now)
 
 
 # --- repair
@@ -265,7 +253,7 @@ def apply(
 ) -> tuple[list[Finding], list[Finding]]:
     """Repairs findings in the caller's transaction; returns (repaired, skipped because they no longer apply).
 
-    With `as_said` a person has said that the memories say the same: they need not look alike. An assistant cannot merge
+    With `by_person` a person has said that the memories say the same: they need not look alike. An assistant cannot merge
     or archive a memory that a person is asked about.
     """
     repaired: list[Finding] = []
@@ -295,7 +283,7 @@ def _revalidate(rows: Rows, finding: Finding, *, key: bytes, by_person: bool) ->
     if [new.version for new in current] == [old.version for old in finding.memories]:
         return updated
     if into is None:
-        applies = _has_defect(rows, memory, finding.kind)
+        applies = finding.kind in {defect.kind for defect in _find_defects(rows, [memory])}
     else:
         applies = by_person or duplicates.compare(memory, into) is not None
     return updated if applies else None

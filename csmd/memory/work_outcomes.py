@@ -13,15 +13,11 @@ Ending = Literal["well", "badly", "undecided"]
 
 #: A session's outcome -> the ending of work in it that no command decides, and the reason.
 ENDINGS: Mapping[str, tuple[Ending, str]] = {
-    "committed": ("well", "committed"),
-    "checked": ("well", "checks passed in the end"),
-    "failing": ("badly", "a check failed in the end"),
-    "rejected": ("badly", "turned down or corrected in the end"),
-    "corrected": ("badly", "corrected again and again"),
-    "unchecked": ("undecided", "changed and not checked"),
-    "answered": ("undecided", "nothing was changed"),
-    "unanswered": ("undecided", "nothing was answered"),
-}
+    "committed": ("well", "committed"), "checked": ("well", "checks passed in the end"),
+    "failing": ("badly", "a check failed in the end"), "rejected": ("badly", "turned down or corrected in the end"),
+    "corrected": ("badly", "corrected again and again"), "unchecked": ("undecided", "changed and not checked"),
+    "answered": ("undecided", "nothing was changed"), "unanswered": ("undecided", "nothing was answered"),
+}  # fmt: skip
 #: Drift compares the last decided sessions with the ones before them.
 RECENT_SESSIONS = 8
 #: Fewest of the ones before.
@@ -217,10 +213,8 @@ def probability_of_fewer(earlier_well: int, earlier: int, recent_well: int, rece
 
 def describe_drift(drift: Drift) -> str:
     """Describes a drift in words: the counts, without advice."""
-    return (
-        f"{drift.capability}: {drift.recent_well} of the last {drift.recent} sessions ended well, "
-        f"{drift.earlier_well} of {drift.earlier} before {drift.since[:10]}"
-    )
+    recent = f"{drift.recent_well} of the last {drift.recent} sessions ended well"
+    return f"{drift.capability}: {recent}, {drift.earlier_well} of {drift.earlier} before {drift.since[:10]}"
 
 
 def _group_by_capability(endings: Sequence[StoredEnding]) -> dict[str, list[StoredEnding]]:

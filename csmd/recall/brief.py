@@ -246,7 +246,7 @@ def _read_heirs(rows: Rows, places: Sequence[int]) -> frozenset[str]:
     """Returns the ids of memories that replaced earlier ones in these places."""
     replaced = supersession.read_replaced(rows, places)
     given_up = supersession.read_given_up(rows, places)
-    return frozenset([*(pair.heir.id for pair in replaced), *(memory.id for memory in given_up.values())])
+    return frozenset([*(pair.new.id for pair in replaced), *(memory.id for memory in given_up.values())])
 
 
 def _weigh_by_lens(rows: Rows, candidates: Sequence[Candidate], through: Lens | None) -> list[Candidate]:

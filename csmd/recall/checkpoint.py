@@ -584,7 +584,7 @@ def _current_pieces(
         if turn:
             old = supersession.find_restated(piece.text, at=turn.at, session=session_id, replaced=replaced)
         if old is not None and piece.kind == "goal":
-            current.append(piece._replace(text=f"{piece.text} (no longer: superseded by {old.heir.id})"))
+            current.append(piece._replace(text=f"{piece.text} (no longer: superseded by {old.new.id})"))
         elif old is None and not (has_forgotten and piece.kind in FORGETTABLE_KINDS and is_forgotten(piece.text)):
             current.append(piece)
     return current

@@ -188,7 +188,7 @@ def _find_replacements(rows: Rows, matched: Mapping[int, Passage]) -> dict[int, 
         turn: replacement
         for turn, memory in superseded
         if states_memory(matched[turn].text, memory_of[memory])
-        and (replacement := supersession.find_heir(rows, memory_of[memory])) is not None
+        and (replacement := supersession.find_replacement(rows, memory_of[memory])) is not None
     }
 
 

@@ -698,7 +698,7 @@ def _render_blocks(
     """
     replaced = supersession.read_replaced(rows, places) if any(line.statement.passage is None for line in lines) else []
     replaced = sorted(replaced, key=lambda pair: pair.old.confirmed_at)  # so that the latest of several is kept
-    before = {pair.heir.id: pair.old for pair in replaced if similarity.compare(pair.old.text, pair.heir.text).replaces}
+    before = {pair.new.id: pair.old for pair in replaced if similarity.compare(pair.old.text, pair.new.text).replaces}
     conversations: dict[str, list[Line]] = {}
     for line in sorted(lines, key=lambda line: (line.statement.at, line.statement.key)):
         conversations.setdefault(line.statement.session_id, []).append(line)

@@ -258,7 +258,7 @@ def _add_replacements(
 ) -> dict[int, Memory]:
     """Adds the replacements of superseded memories that pass the filters; returns all of them by the replaced memory."""
     superseded = {seq: memory for seq, memory in memory_of.items() if memory.superseded_by}
-    heirs = {seq: supersession.find_heir(rows, memory) for seq, memory in superseded.items()}
+    heirs = {seq: supersession.find_replacement(rows, memory) for seq, memory in superseded.items()}
     replacements = {seq: heir for seq, heir in heirs.items() if heir is not None}
     places = search_query.places
     visible = {heir.seq for heir in replacements.values() if places is None or heir.project_seq in places}

@@ -95,7 +95,7 @@ class StatementFilter:
         self, statement: ScoredStatement, older: Sequence[Memory], withdrawn: Mapping[str, Memory]
     ) -> list[ScoredStatement]:
         """Returns the successors of a statement's superseded memories that may be shown."""
-        heirs = [supersession.find_heir(self._rows, withdrawn.get(memory.id, memory)) for memory in older]
+        heirs = [supersession.find_replacement(self._rows, withdrawn.get(memory.id, memory)) for memory in older]
         return [
             replace(statement, memory=heir, passage=None, replaced=statement.text)
             for heir in heirs

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from csmd.curator import curate
-from csmd.dream import dream_undo, page_files, session_facts, steps
+from csmd.dream import dream_undo, page_files, project_facts, steps
 from csmd.dream.actions import Action, Fact, Tally
 from csmd.errors import BadInput, CsmdError
 from csmd.store import dream_scopes, dreams, journal, ledger, projects, provider_rows, workspaces
@@ -43,7 +43,7 @@ def count_facts(read: steps.Read) -> steps.Steps[Mapping[int, Sequence[Fact]]]:
     """Counts the facts that a plan is made from, by project."""
     facts: dict[int, Sequence[Fact]] = {}
     for scope in read(dream_scopes.list_scopes):
-        facts[scope.seq] = read(partial(session_facts.count_facts, project=scope.seq))
+        facts[scope.seq] = read(partial(project_facts.derive_facts, project=scope.seq))
         yield
     return facts
 

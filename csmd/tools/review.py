@@ -77,7 +77,7 @@ def _answer_import(
     answer = ""
     for begin in range(0, len(pending.waiting), review_answers.ANSWER_BATCH):
         ids = pending.waiting[begin : begin + review_answers.ANSWER_BATCH]
-        write = partial(review_answers.record_import_answer, idents=ids, answer=reply, item=pending.id)
+        write = partial(review_answers.record_import_answer, memory_ids=ids, answer=reply, item=pending.id)
         answer = ctx.store.write(write).id
         yield
     if verb == "drop":

@@ -39,8 +39,8 @@ def _report_day(
     now = ctx.here(ctx.now())
     day = query.parse_day(date_, now=now)
     projects = day_sessions.read_day(
-        rows, day, ctx.here, places=None if walls else seen, key=ctx.store.hash_key,
-        is_left_out=lambda *places: ctx.excludes.covers_directory(*places) or ctx.excludes.has_off_mark(*places), is_today=day == now.date(),
+        rows, day, ctx.here, project_seqs=None if walls else seen, key=ctx.store.hash_key,
+        is_excluded=lambda *places: ctx.excludes.covers_directory(*places) or ctx.excludes.has_off_mark(*places), is_today=day == now.date(),
     )  # fmt: skip
     return {
         "date": day.isoformat(),

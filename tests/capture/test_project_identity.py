@@ -457,7 +457,8 @@ def test_without_git_the_path_is_the_project(root: Path) -> None:
     assert (found.kind, found.root, found.name) == ("path", str(root / "notes"), "notes")
     assert identify(root / "notes" / "sub").key != found.key
     assert identify(f"{root}/x/../notes/./") == found
-    assert project_identity._make_key("git", "/p") != project_identity._make_key("path", "/p")
+    in_git = project_identity._make_project("git", "git", "/p", root="/p", place="/p", data="/p")
+    assert in_git.key != project_identity.make_path_project("/p").key
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.capture import ingest, transcript_source, transcripts
-from csmd.capture.transcript_source import HEAD_BYTES, find_start, hash_head, is_complete, matches_head
+from csmd.capture.transcript_source import HEAD_BYTES, find_resume_position, hash_head, is_json_object, matches_head
 from csmd.capture.turn_filter import fill_times, find_spans
 from csmd.conversation import Turn
 from csmd.errors import BadInput
@@ -418,7 +418,7 @@ TABLE: list[tuple[str, FileState | None, int, bytes, dict[str, Any], int, str]] 
 def test_the_state_of_the_file_decides_where_it_is_read_on(
     name: str, before: FileState | None, size: int, beginning: bytes, now: dict[str, Any], start: int, reason: str
 ) -> None:
-    assert find_start(before, size=size, beginning=beginning, **now) == (start, reason), name
+    assert find_resume_position(before, size=size, beginning=beginning, **now) == (start, reason), name
 
 
 def test_a_turn_without_a_time_has_its_neighbours() -> None:
@@ -495,8 +495,8 @@ def test_however_a_file_grows_its_lines_and_offsets_are_the_same(
 )
 def test_an_object_is_whole_at_its_end_and_never_before(value: dict[str, Any]) -> None:
     line = json.dumps(value, ensure_ascii=False).encode()
-    assert [border for border in range(len(line) + 1) if is_complete(line[:border])] == [len(line)]
-    assert is_complete(line + b"\r") and not is_complete(b"[" + line) and not is_complete(b"")
+    assert [border for border in range(len(line) + 1) if is_json_object(line[:border])] == [len(line)]
+    assert is_json_object(line + b"\r") and not is_json_object(b"[" + line) and not is_json_object(b"")
 
 
 def test_the_limit_of_a_line_is_no_less_than_what_the_client_writes() -> None:

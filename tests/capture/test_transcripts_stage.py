@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from transcript_home import latest_transcripts
 
 from csmd.capture import ingest, transcript_listing, transcript_source, transcripts
 from csmd.conversation import Event
@@ -535,10 +536,10 @@ def test_a_sub_agents_transcript_is_a_conversation_of_its_own_in_either_layout(p
     aside = {"isSidechain": True, "agentId": "a1"}
     place.write(line("u1"))
     place.write(line("x1", "task", **aside), line("x2", "report", kind="assistant", **aside), path=agent)
-    assert transcript_listing.list_by_time(place.root / "projects") == sorted(
+    assert latest_transcripts(place.root / "projects") == sorted(
         [agent, place.path], key=lambda p: (-p.stat().st_mtime, str(p))
     )
-    for path in transcript_listing.list_by_time(place.root / "projects"):
+    for path in latest_transcripts(place.root / "projects"):
         place.tail(path)
     assert place.said("s1") == ["said u1"]
     assert place.said("s1/a1") == ["task", "report"]
@@ -565,10 +566,10 @@ def test_transcripts_are_found_below_a_root_the_latest_first_and_nothing_else(pl
     for name in ("-p/memory/x.jsonl", "-p/s1/tool-results/x.jsonl", "-p/s1.json", "-p/s1.jsonl.bak"):
         place.write(b"{}", path=root / name)
     (root / "-p" / "gone.jsonl").symlink_to("nowhere")
-    found = [str(path.relative_to(root)) for path in transcript_listing.list_by_time(root)]
+    found = [str(path.relative_to(root)) for path in latest_transcripts(root)]
     assert found == ["-p/s1.jsonl", "-p/s1/subagents/agent-b.jsonl", "-q/s2.jsonl"]
-    assert transcript_listing.list_by_time(place.path) == [place.path]
-    assert transcript_listing.list_by_time(root / "nowhere") == []
+    assert latest_transcripts(place.path) == [place.path]
+    assert latest_transcripts(root / "nowhere") == []
 
 
 def test_a_link_to_a_projects_directory_is_followed_once_and_never_in_a_circle(place: Place) -> None:
@@ -582,7 +583,7 @@ def test_a_link_to_a_projects_directory_is_followed_once_and_never_in_a_circle(p
         "memory": place.root / "shared",
     }.items():  # fmt: skip
         (root / name).symlink_to(target)
-    found = sorted(str(path.relative_to(root)) for path in transcript_listing.list_by_time(root))
+    found = sorted(str(path.relative_to(root)) for path in latest_transcripts(root))
     assert found == ["-a/s2.jsonl", "-p/s1.jsonl"]
 
 

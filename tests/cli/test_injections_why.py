@@ -142,7 +142,7 @@ def test_the_log_says_what_was_done_in_words_and_numbers(machine: Machine) -> No
 
 def test_an_hour_is_one_line_and_an_hour_of_nothing_none(machine: Machine, caplog: Any) -> None:
     from csmd.daemon.context import now_iso
-    from csmd.daemon.housekeeping import HOUR_S, HourlyLog
+    from csmd.daemon.logs import HOUR_S, HourlyLog
     from csmd.store import activity, files
     from csmd.store.core import Store
 
@@ -152,11 +152,11 @@ def test_an_hour_is_one_line_and_an_hour_of_nothing_none(machine: Machine, caplo
     try:
         hourly = HourlyLog()
         caplog.set_level("INFO")
-        assert [hourly.step(store, now) for now in (0.0, 1.0, HOUR_S)] == [False, False, False]
+        assert [hourly.log_if_due(store, now) for now in (0.0, 1.0, HOUR_S)] == [False, False, False]
         store.write(lambda rows: activity.increment_counters(rows, [("bad lines", 2), ("redacted api-key", 9)]))
-        assert hourly.step(store, HOUR_S + 1) is False
-        assert hourly.step(store, 2 * HOUR_S) is True
-        assert hourly.step(store, 3 * HOUR_S) is False
+        assert hourly.log_if_due(store, HOUR_S + 1) is False
+        assert hourly.log_if_due(store, 2 * HOUR_S) is True
+        assert hourly.log_if_due(store, 3 * HOUR_S) is False
         assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
             "2 lines that could not be read"
         ]

@@ -132,7 +132,7 @@ def test_what_is_remembered_says_what_it_replaced_and_what_it_may_replace(
     value = {"new": True, "id": "m2", "text": "The queue is kept in Postgres", "project": "/p", "workspace": ""}
     value |= {"paused": False, "waits": False}
     near = {"id": "m1", "text": "The queue runs on Redis", "is": found, "rest": {"id": "m3", "text": "Tests use jest."}}
-    render.show(memories.show_remembered({**value, "beside": [near]}, by_person=True))
+    render.show(memories.show_remembered({**value, "beside": [near]}, by_person=True, shown={}))
     said = capsys.readouterr().out
     assert told in said and command in said and "Still active from it: m3: Tests use jest." in said
 

@@ -117,7 +117,7 @@ STATES: dict[str, dict[str, Any]] = {
     },
     "damaged": {
         **FRESH, "transcripts": None, "service": "systemd", "dream": None,
-        "degraded": ["database: page 7 cannot be read; nothing is taken in, hooks spool (csmd repair)"],
+        "degraded": ["database: page 7 cannot be read; nothing is captured, hooks spool (csmd repair)"],
         "spool": {"files": 812, "oldest": "2026-05-03T12:00:00.000Z"},
         "storage": {"database_bytes": 84_300_000, "wal_bytes": 0, "backups": 1, "backups_bytes": 1,
                     "last_backup": "2026-05-03T03:00:00.000Z"},

@@ -14,7 +14,7 @@ from machine import Machine
 
 from csmd.capture import transcripts
 from csmd.config import Settings
-from csmd.daemon import housekeeping
+from csmd.daemon import housekeeping, status_report
 from csmd.daemon.context import now_iso
 from csmd.errors import StoreError
 from csmd.store import activity, backup, compactions, fulltext, memories, text_retention
@@ -72,7 +72,7 @@ def test_with_no_days_and_no_limit_everything_is_kept(parts: Parts) -> None:
     take_in(parts, *tool_lines(parts.machine, 2))
     chosen = Settings(storage_tool_output_days=0, storage_max_mb=0)
     assert not housekeeping.drop_expired(parts.store, chosen, now=SAID + timedelta(days=9999))
-    assert parts.store.read(lambda rows: housekeeping.list_retention_warnings(rows, chosen)) == []
+    assert parts.store.read(lambda rows: status_report.list_retention_warnings(rows, chosen)) == []
 
 
 def test_room_is_said_to_be_short_first_then_the_oldest_goes_until_it_is_not(parts: Parts) -> None:
@@ -84,7 +84,7 @@ def test_room_is_said_to_be_short_first_then_the_oldest_goes_until_it_is_not(par
     now = SAID + timedelta(days=1)
 
     def said(settings: Settings) -> str:
-        return " ".join(parts.store.read(lambda rows: housekeeping.list_retention_warnings(rows, settings)))
+        return " ".join(parts.store.read(lambda rows: status_report.list_retention_warnings(rows, settings)))
 
     assert said(Settings(storage_max_mb=100)) == ""
     if used > near.storage_max_mb * housekeeping.BYTES_PER_MB * text_retention.SHORT_SHARE:
@@ -136,7 +136,7 @@ def test_conversation_goes_where_the_user_says_so_once_it_was_distilled_and_what
     assert not any(
         row.problem for row in parts.store.read(lambda rows: compactions.recount(rows, after=0, projects=None))
     )
-    figures = parts.store.read(lambda rows: housekeeping.describe_retention(rows, chosen, activity.read_counters(rows)))
+    figures = parts.store.read(lambda rows: status_report.describe_retention(rows, chosen, activity.counters(rows)))
     assert (figures["conversation_days"], figures["conversation_turns_dropped"]) == (365, 6)
     # What is said in it later stays until it is as old.
     parts.machine.transcript(parts.machine.line("user", "We always use spaces in the docs.", uuid="later"))
@@ -150,7 +150,7 @@ def test_when_nothing_is_left_to_drop_the_user_is_told(parts: Parts) -> None:
     take_in(parts, *[parts.machine.line("user", f"Number {n}: " + "word " * 400, uuid=f"u{n}") for n in range(80)])
     chosen = Settings(storage_max_mb=1)
     assert not housekeeping.drop_expired(parts.store, chosen, now=SAID)
-    (said,) = parts.store.read(lambda rows: housekeeping.list_retention_warnings(rows, chosen))
+    (said,) = parts.store.read(lambda rows: status_report.list_retention_warnings(rows, chosen))
     assert "conversation is kept" in said and "raise storage.max_mb" in said
 
 
@@ -228,7 +228,7 @@ def test_the_newest_few_are_kept(parts: Any) -> None:
     kept = backup.list_backups(parts.store.path)
     assert len(kept) == parts.background.context.config.settings.backup_keep and str(kept[0]) == made["path"]
     assert made["removed"] == 6 and made["counts"] == parts.store.read(activity.counts)
-    shown = housekeeping.describe_backups(parts.store.path)
+    shown = status_report.describe_backups(parts.store.path)
     assert shown["backups"] == 5 and shown["backups_bytes"] == made["bytes"] and shown["last_backup"].startswith("20")
 
 
@@ -255,7 +255,7 @@ MB = 1_000_000
 def test_growth_is_told_per_day_over_the_last_two_weeks(
     noted: list[tuple[str, int]], used: int, told: tuple[Any, int]
 ) -> None:
-    found = housekeeping.estimate_growth(noted, used=used, today=date(2026, 5, 4))
+    found = status_report.estimate_growth(noted, used=used, today=date(2026, 5, 4))
     assert (found["bytes_per_day"], found["days"]) == told
 
 

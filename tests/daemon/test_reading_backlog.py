@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from in_process import settle
 from machine import CORRECTION, DECISION, PREFERENCE, Daemon, Machine, eventually
+from transcript_home import latest_transcripts
 
 from csmd.capture import transcript_listing, transcript_source
 from csmd.capture.transcript_listing import ListedTranscript
@@ -254,7 +255,7 @@ def test_half_a_session_is_not_distilled(parts: Any, monkeypatch: pytest.MonkeyP
     machine = parts.machine
     for said in (PREFERENCE, CORRECTION, DECISION) * 2:
         machine.transcript(machine.line("user", said), machine.line("assistant", "It is done."))
-    path = next(iter(transcript_listing.list_by_time(machine.assistant / "projects")))
+    path = next(iter(latest_transcripts(machine.assistant / "projects")))
     os.utime(path, (1, 1))
     seen = []
     while parts.background.step(START):

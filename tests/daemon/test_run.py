@@ -116,7 +116,7 @@ def test_only_a_socket_of_ours_is_cleared_away(tmp_path: Path) -> None:
     place.symlink_to(target)
     for make in (lambda: None, lambda: (place.unlink(), place.write_text("precious"))):
         make()
-        with pytest.raises(CsmdError, match="in the way"):
+        with pytest.raises(CsmdError, match="not a socket of yours"):
             clear_stale_socket(place)
     assert (place.read_text(), target.read_text()) == ("precious", "precious")
     place.unlink()
@@ -143,7 +143,7 @@ def test_a_file_in_the_sockets_place_ends_the_daemon_with_a_word(machine: Machin
     child = machine.spawn()
     assert child.wait(30) == 1
     assert child.stderr is not None
-    assert b"in the way" in child.stderr.read()
+    assert b"not a socket of yours" in child.stderr.read()
     assert choose_socket_path(machine.home).read_text() == "mine"
     assert not machine.paths.endpoint.exists()
 

@@ -652,7 +652,7 @@ def test_a_question_is_stopped_when_its_asker_has_no_patience_left(parts: Any) -
 def test_a_server_that_cannot_listen_says_so_and_ends(parts: Any) -> None:
     parts.path.mkdir()
     server = parts.serve(expect_failure=True)
-    assert "in the way" in server.failure
+    assert "not a socket of yours" in server.failure
     server.join(30)
     assert not server.is_alive() and parts.ended.is_set()
     parts.path.rmdir()

@@ -405,10 +405,15 @@ def test_equal_contents_have_equal_parts_in_every_process_whatever_was_used_mean
             project_seq=1, everywhere=0, now="", memories={one.id: one for one in memories},
             topics={one.id: frozenset(names) for one in memories}, refused={"m1": frozenset({"a", "b", "c"})},
             unmerged=frozenset({("a", "b"), ("c", "d")}), dropped=frozenset({(1, "stale", "x"), (7, "stale", "y")}),
+            stated_elsewhere={"m7": memory("m7", "Say 7.")},
         )
         parts = list(snapshot.contents())
         used = {one.id: replace(one, used_at="2026-05-01", version=9, archive_at=99) for one in memories[::-1]}
-        later = replace(snapshot, memories=used, now="2027", dropped=frozenset({(1, "stale", "x")}))
+        later = replace(
+            snapshot, memories=used, now="2027", dropped=frozenset({(1, "stale", "x")}),
+            stated_elsewhere={"m7": replace(snapshot.stated_elsewhere["m7"], used_at="2026-05-01", version=9)},
+            raised_facts={"x": None},
+        )
         assert list(later.contents()) == parts
         for changed in (
             replace(snapshot, topics={**snapshot.topics, "m1": frozenset(names[1:])}),

@@ -54,7 +54,7 @@ CASES = [
 def check(case: Case) -> None:
     text = day_files.render_markdown(case.session)
     assert text.splitlines() == case.told, case.what
-    whole = day_files.put_part(day_files.render_empty("2026-03-01", MARKDOWN), MARKDOWN, "s1", text, was_there=False)
+    whole = day_files.put_part(day_files.render_empty("2026-03-01", MARKDOWN), MARKDOWN, "s1", text, had_part=False)
     assert day_files.extract_part(whole, MARKDOWN, "s1")[0] == day_files.render_empty("2026-03-01", MARKDOWN)
 
 
@@ -92,11 +92,11 @@ STYLES = pytest.mark.parametrize("style", [MARKDOWN, DATA], ids=["markdown", "da
 def test_parts_are_put_behind_each_other_and_renewed_in_their_place(style: Style) -> None:
     text = day_files.render_empty("2026-03-01", style)
     for ident in ("s1", "s2"):
-        text = day_files.put_part(text, style, ident, body(style, ident), was_there=False)
-    again = day_files.put_part(text, style, "s1", body(style, "s1 went on"), was_there=True)
+        text = day_files.put_part(text, style, ident, body(style, ident), had_part=False)
+    again = day_files.put_part(text, style, "s1", body(style, "s1 went on"), had_part=True)
     assert again.index("s1 went on") < again.index("session s2") and "## s1\n" not in again
-    assert day_files.put_part(again, style, "s1", body(style, "s1 went on"), was_there=True) == again
-    assert day_files.put_part(again, style, "s1", body(style, "s1"), was_there=True) == text
+    assert day_files.put_part(again, style, "s1", body(style, "s1 went on"), had_part=True) == again
+    assert day_files.put_part(again, style, "s1", body(style, "s1"), had_part=True) == text
     if style.member:
         assert [one["id"] for one in yaml.safe_load(again)["sessions"]] == ["s1 went on", "s2"]
 
@@ -104,22 +104,22 @@ def test_parts_are_put_behind_each_other_and_renewed_in_their_place(style: Style
 @STYLES
 def test_an_edited_part_stays_and_one_that_was_taken_out_does_not_come_back(style: Style) -> None:
     text = day_files.put_part(
-        day_files.render_empty("2026-03-01", style), style, "s1", body(style, "s1"), was_there=False
+        day_files.render_empty("2026-03-01", style), style, "s1", body(style, "s1"), had_part=False
     )
     edited = text.replace("s1\n", "s1, which went well\n")
-    assert day_files.put_part(edited, style, "s1", body(style, "s1 went on"), was_there=True) == edited
+    assert day_files.put_part(edited, style, "s1", body(style, "s1 went on"), had_part=True) == edited
     without, _ = day_files.extract_part(text, style, "s1")
-    assert day_files.put_part(without, style, "s1", body(style, "s1 went on"), was_there=True) == without
+    assert day_files.put_part(without, style, "s1", body(style, "s1 went on"), had_part=True) == without
     unmarked = text.replace(f"{style.opens}end s1{style.closes}\n", "")
-    assert day_files.put_part(unmarked, style, "s1", body(style, "s1 went on"), was_there=True) == unmarked
+    assert day_files.put_part(unmarked, style, "s1", body(style, "s1 went on"), had_part=True) == unmarked
 
 
 def test_a_person_may_write_anywhere_in_the_data_too_and_it_stays_data() -> None:
-    text = day_files.put_part(day_files.render_empty("2026-03-01", DATA), DATA, "s1", "- id: s1\n", was_there=False)
-    text = day_files.put_part(f"# mine\n{text}mood: fine\n", DATA, "s2", "- id: s2\n", was_there=False)
+    text = day_files.put_part(day_files.render_empty("2026-03-01", DATA), DATA, "s1", "- id: s1\n", had_part=False)
+    text = day_files.put_part(f"# mine\n{text}mood: fine\n", DATA, "s2", "- id: s2\n", had_part=False)
     assert yaml.safe_load(text) == {"date": "2026-03-01", "sessions": [{"id": "s1"}, {"id": "s2"}], "mood": "fine"}
     assert text.startswith("# mine\n")
-    assert day_files.put_part("my own: file\n", DATA, "s1", "- id: s1\n", was_there=False) == "my own: file\n", (
+    assert day_files.put_part("my own: file\n", DATA, "s1", "- id: s1\n", had_part=False) == "my own: file\n", (
         "no list, no part"
     )
 
@@ -138,9 +138,9 @@ def test_what_stands_outside_of_the_marks_stays_byte_for_byte(
     before: list[str], after: list[str], bodies: list[str]
 ) -> None:
     head, tail = "".join(f"{line}\n" for line in before), "".join(f"{line}\n" for line in after)
-    text = day_files.put_part(f"# 2026-03-01\n{head}", MARKDOWN, "s1", "## s1\n", was_there=False) + tail
+    text = day_files.put_part(f"# 2026-03-01\n{head}", MARKDOWN, "s1", "## s1\n", had_part=False) + tail
     for said in bodies:
-        text = day_files.put_part(text, MARKDOWN, "s1", said, was_there=True)
+        text = day_files.put_part(text, MARKDOWN, "s1", said, had_part=True)
     left, part = day_files.extract_part(text, MARKDOWN, "s1")
     assert left == f"# 2026-03-01\n{head}{tail}"
     assert bodies[-1] in part

@@ -35,7 +35,7 @@ def told(store: Store, day: int, *, hours: int = 0, left_out: str = "") -> list[
     def read(rows: Rows) -> list[str]:
         of_day = date(2026, 3, day)
         projects = day_sessions.read_day(
-            rows, of_day, here, places=None, key=store.hash_key, is_left_out=lambda *places: left_out in places
+            rows, of_day, here, project_seqs=None, key=store.hash_key, is_excluded=lambda *places: left_out in places
         )
         return [line for line in day_report.render_day(of_day, projects).splitlines()[2:] if line]
 

@@ -141,7 +141,7 @@ def test_a_count_that_names_no_command_but_those_of_a_line_above_is_not_told_aga
 
     facts = [
         counted("Linting is done with `make lint`, 4 of 4 times."),
-        counted("Linting is done with `make lint`, 4 of 5 times, else with `ruff`."),
+        counted("Linting is done with `make lint`, 4 of 5 times; otherwise with `ruff`."),
         counted("When `make lint` changes, so does `make fmt`.", "files"),
     ]
     made = page_content.build_page(PLACE, [line], facts=facts, themes=())

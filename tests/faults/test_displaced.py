@@ -213,7 +213,7 @@ def replaced(talk: Talk) -> list[str]:
     made.rename(machine.home / "copy.db").replace(machine.paths.database)
     refused(talk)
     talk.say_by_hook(2)
-    assert talk.alarm().endswith("another file is in the database's place")
+    assert talk.alarm().endswith("another file has replaced the database")
     rescued(machine)
     return early
 

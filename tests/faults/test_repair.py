@@ -21,8 +21,9 @@ from typing import Any
 
 import pytest
 from machine import Machine, temporary_directory
+from transcript_home import latest_transcripts
 
-from csmd.capture import transcript_listing, transcripts
+from csmd.capture import transcripts
 from csmd.config import Config, Settings, child_environment, default_paths
 from csmd.conversation import Project, Turn
 from csmd.daemon import repair
@@ -88,7 +89,7 @@ def save_memory(store: Store, said: str) -> str:
 
 
 def read_transcripts(store: Store, config: Config) -> None:
-    for path in transcript_listing.list_by_time(config.assistant_dirs[0] / "projects"):
+    for path in latest_transcripts(config.assistant_dirs[0] / "projects"):
         options = transcripts.ReadOptions(now=now_iso, tool_limit=8192, quarantine=config.paths.quarantine)
         transcripts.read_transcript(store, path, options)
 
@@ -417,7 +418,7 @@ def test_where_the_key_of_the_hashes_is_lost_for_good_that_is_said_and_texts_are
     shutil.rmtree(config.paths.home / "backups")
     CASES["the key of the hashes gone"].damage(config.paths.database, random.Random(0))
     report, turns, _ = repaired(config)
-    assert "for forgotten text can no longer be applied" in " ".join(report["lost"])
+    assert "can no longer be recognised" in " ".join(report["lost"])
     assert turns == used.turns
     assert repair.repair(config)["state"] == "sound"
 
@@ -801,7 +802,7 @@ def test_a_range_of_keys_for_which_the_backup_has_no_row_is_counted_as_lost_what
         made = anew.write(lambda rows: recovery.rebuild(rows, damaged=copy, copy=copy, key=key, new_key=key))
     assert made.filled["projects"] == 3 and made.unfilled["projects"] == 1
     assert not any(number for table, number in made.unfilled.items() if table != "projects")
-    assert any("projects: 1 place" in lost for lost in repair._describe_losses(made, is_key_lost=False))
+    assert any("projects: 1 range" in lost for lost in repair._describe_losses(made, is_key_lost=False))
 
 
 def test_a_session_whose_row_is_lost_gives_its_queue_to_the_one_that_lists_its_turns_again(

@@ -16,9 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from session_script import STEPS, WORDS, Client, Hook, Line, written
+from transcript_home import latest_transcripts
 
 from csmd import wire
-from csmd.capture import ingest, transcript_listing, transcripts
+from csmd.capture import ingest, transcripts
 from csmd.exclusions import Excludes
 from csmd.store import provisional_turns, purge, tombstones
 from csmd.store.core import Store
@@ -47,7 +48,7 @@ class Home:
         return transcripts.read_transcript(self.store, path, transcripts.ReadOptions(**more))
 
     def read(self, tree: Path) -> None:
-        for path in transcript_listing.list_by_time(tree):
+        for path in latest_transcripts(tree):
             self.tail(path)
 
     def hook(self, payload: dict[str, Any], *, at: str, ident: str = "") -> str:

@@ -56,8 +56,8 @@ def test_a_live_session_tells_its_progress_its_deviations_and_its_modes(machine:
     assert page["progress"] == "1 of 2 done"
     assert page["deviations"] == [
         "the config key is database_url, not db_url",
-        "turned down: Bash, 2 times",
-        "taken back: 1 prompt",
+        "rejected: Bash, 2 times",
+        "rewound: 1 prompt",
     ]
     assert [entry.split()[-1] for entry in page["modes"]] == ["default", "plan", "acceptEdits"]
     assert page["agents"] == [{"id": "ab1", "turns": 1, "outcome": "unknown"}]

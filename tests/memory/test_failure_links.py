@@ -293,11 +293,11 @@ def test_a_transcript_that_a_tool_has_written_explains_nothing_when_its_memories
     go_through(store)
 
     def written(rows: Rows) -> tuple[object, object]:
-        before = stage._find_unrelated(rows, ident="s1", last=10**6, key=store.hash_key)
+        before = stage._find_unrelated(rows, session_id="s1", last=10**6, key=store.hash_key)
         tampered_transcripts.record_tampered(
             rows, ["s1.jsonl"], at=NOW, hashed=lambda name: tokens.keyed_hash(name, store.hash_key)
         )
-        return before, stage._find_unrelated(rows, ident="s1", last=10**6, key=store.hash_key)
+        return before, stage._find_unrelated(rows, session_id="s1", last=10**6, key=store.hash_key)
 
     before, after = store.write(written)
     assert before is not None and after is None

@@ -412,5 +412,5 @@ def test_a_restatement_repeats_only_the_superseded_text_before_its_successor(
 def test_nothing_restates_where_nothing_is_superseded_and_the_successor_never_does(said: str, session: str) -> None:
     assert supersession.find_restated(said, at="2026-06-01", session=session, replaced=[]) is None
     assert (
-        supersession.find_restated(f"{OLD.heir.text} {said}", at="2026-06-01", session=session, replaced=[OLD]) is None
+        supersession.find_restated(f"{OLD.new.text} {said}", at="2026-06-01", session=session, replaced=[OLD]) is None
     )

@@ -53,7 +53,7 @@ def test_installing_has_systemd_keep_the_daemon_and_leaving_takes_everything_bac
     properties = served.shown("ActiveState", "UnitFileState", "MainPID", "MemoryMax", "StatusText", "NeedDaemonReload")
     assert properties == {
         "ActiveState": "active", "UnitFileState": "enabled", "MainPID": str(status["daemon"]["pid"]),
-        "MemoryMax": str(1 << 30), "StatusText": f"csmd {csmd.__version__} takes in what happens",
+        "MemoryMax": str(1 << 30), "StatusText": f"csmd {csmd.__version__} captures sessions",
         "NeedDaemonReload": "no",
     }  # fmt: skip
     assert status["service"] == "systemd"

@@ -15,7 +15,7 @@ import opencode_oracle
 import pytest
 import transcript_home
 from opencode_database import FROM_RUN, Database
-from transcript_home import NOW, Streams
+from transcript_home import NOW, Streams, latest_transcripts
 
 from csmd.capture import transcript_listing, transcript_source, transcripts, whole_text
 from csmd.exclusions import Excludes
@@ -41,7 +41,7 @@ class Home(transcript_home.Home):
         self.ferry = str(root / "ferry")
 
     def read(self, path: Path | None = None, **more: Any) -> list[transcripts.ReadReport]:  # type: ignore[override]
-        return [self.tail(one, **more) for one in transcript_listing.list_by_time(path or self.database.path)]
+        return [self.tail(one, **more) for one in latest_transcripts(path or self.database.path)]
 
     def tail(self, path: Path, **more: Any) -> transcripts.ReadReport:
         return super().tail(path, **{"now": lambda: self.now, **more})
@@ -227,7 +227,7 @@ def test_messages_of_one_millisecond_are_told_apart_and_a_forks_copies_are_known
 def test_a_long_session_is_read_in_pieces_and_each_of_them_once(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transcript_source, "READ_BYTES", 400)
     a_conversation(home)
-    (path, *_) = sorted(transcript_listing.list_by_time(home.database.path))
+    (path, *_) = sorted(latest_transcripts(home.database.path))
     reports = [home.tail(path, most_pieces=1)]
     while reports[-1].more:
         reports.append(home.tail(path, most_pieces=1))
@@ -463,7 +463,7 @@ def test_a_log_whose_index_is_missing_is_left_alone_and_said_so(home: Home, tmp_
     (session,) = {one for (one,) in home.database.rows.execute("select id from session where parent_id is null")}
     with pytest.raises(OSError, match="the -shm to read them is missing"):
         home.tail(copied / "opencode.db" / session)
-    assert transcript_listing.list_by_time(copied / "opencode.db") == []
+    assert latest_transcripts(copied / "opencode.db") == []
     assert sorted(one.name for one in copied.iterdir()) == ["opencode.db", "opencode.db-wal"]
 
 

@@ -1,4 +1,4 @@
-"""What the session_facts counts is told in templates over the counts, rests on two sessions, and is as sure as its counts."""
+"""The facts about a project are told in templates, rest on two sessions, and are as sure as their counts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from session_writer import NOW, Talk, go_through
 
-from csmd.dream import session_facts
+from csmd.dream import naming_conventions, project_facts
 from csmd.dream.actions import FACT_CATEGORY, Fact
-from csmd.dream.session_facts import FailedCommand
+from csmd.dream.project_facts import FailedCommand
 from csmd.extraction import digest, packets
 from csmd.knowledge import Packet, State
 from csmd.memory import promotion
@@ -75,52 +75,52 @@ class Case(NamedTuple):
     told: list[str]
 
 
-RENAMED = [f"m{number}" for number in range(session_facts.MAX_CHANGED_FILES + 1)]
+RENAMED = [f"m{number}" for number in range(project_facts.MAX_CHANGED_FILES + 1)]
 COMMITS = ("feat: a table", "fix(cli): a typo", "chore: bump", "docs: say how", "Merge branch 'x'")
 CASES = [
     Case(
         "the command that serves a purpose, with what else does",
-        session_facts.count_commands(ran("mise run test", [1, 1, 2, 3]) + ran("go test", [1, 2]) + ran("mise run test:ci", [1, 2]), 1),
-        ["Tests run with `mise run test`, 4 of 6 times, else with `go test`; there is also `mise run test:ci`."],
+        project_facts.derive_command_facts(ran("mise run test", [1, 1, 2, 3]) + ran("go test", [1, 2]) + ran("mise run test:ci", [1, 2]), 1),
+        ["Tests run with `mise run test`, 4 of 6 times; otherwise with `go test`; variants: `mise run test:ci`."],
     ),
-    Case("one session is a session, however often", session_facts.count_commands(ran("make lint", [1] * 40), 1), []),
+    Case("one session is a session, however often", project_facts.derive_command_facts(ran("make lint", [1] * 40), 1), []),
     Case(
         "of several commands none is the one",
-        session_facts.count_commands(ran("pytest", [1, 2]) + ran("tox -e test", [1, 2]) + ran("nox -s tests", [3, 4]), 1),
+        project_facts.derive_command_facts(ran("pytest", [1, 2]) + ran("tox -e test", [1, 2]) + ran("nox -s tests", [3, 4]), 1),
         [],
     ),
     Case(
         "what stands before a milestone that was reached three times",
-        session_facts.count_commands(
+        project_facts.derive_command_facts(
             ran("make lint", [1, 2, 3]) + ran("git commit", [1, 2, 3], kind="milestone", at=7), 1
         ),
         ["Linting is done with `make lint`, 3 of 3 times.", "Before a commit comes `make lint`: 3 of 3 times."],
     ),
     Case(
         "an error of two sessions with what was said to have mended it",
-        session_facts.count_failures([failed([1, 2, 2], mended=[2], said="The migration has to run first.")], 1),
-        ['`go test` failed with `no such table: users` (3 times in 2 sessions); what mended it: "The migration has to run first."'],
+        project_facts.derive_failure_facts([failed([1, 2, 2], mended=[2], said="The migration has to run first.")], 1),
+        ['`go test` failed with `no such table: users` (3 times in 2 sessions); fixed by: "The migration has to run first."'],
     ),
     Case(
         "without words the file that mended it each time",
-        session_facts.count_failures([failed([1, 2], mended=[1, 2], files="db/schema.sql x.go")], 1),
-        ["`go test` failed with `no such table: users` (2 times in 2 sessions); mended 2 times in `db/schema.sql` and `x.go`."],
+        project_facts.derive_failure_facts([failed([1, 2], mended=[1, 2], files="db/schema.sql x.go")], 1),
+        ["`go test` failed with `no such table: users` (2 times in 2 sessions); fixed 2 times by changing `db/schema.sql` and `x.go`."],
     ),
     Case(
         "a message that quotes stays in its own marks, without its places",
-        session_facts.count_failures([failed([1, 2], message="`x` is unused (<line>)", mended=[1], said="Remove it.")], 1),
-        ["`go test` failed with `'x' is unused` (2 times in 2 sessions); what mended it: \"Remove it.\""],
+        project_facts.derive_failure_facts([failed([1, 2], message="`x` is unused (<line>)", mended=[1], said="Remove it.")], 1),
+        ["`go test` failed with `'x' is unused` (2 times in 2 sessions); fixed by: \"Remove it.\""],
     ),
-    Case("an error of one session", session_facts.count_failures([failed([1, 1], mended=[1], said="Run it twice.")], 1), []),
-    Case("an error that nobody mended", session_facts.count_failures([failed([1, 2])], 1), []),
+    Case("an error of one session", project_facts.derive_failure_facts([failed([1, 1], mended=[1], said="Run it twice.")], 1), []),
+    Case("an error that nobody mended", project_facts.derive_failure_facts([failed([1, 2])], 1), []),
     Case(
         "where something was purged nothing is quoted",
-        session_facts.count_failures([failed([1, 2], mended=[2], said="Ask [purged] first.", message="no [redacted:token] here")], 1),
+        project_facts.derive_failure_facts([failed([1, 2], mended=[2], said="Ask [purged] first.", message="no [redacted:token] here")], 1),
         [],
     ),
     Case(
         "what a check turns down in session after session",
-        session_facts.count_failures(
+        project_facts.derive_failure_facts(
             [failed([1, 2, 3], message=LINT, command="make lint"), failed([4, 5], message="error is nil (nilerr)", command="make lint"),
              failed([6], message="x is unused (unused)", command="make lint")], 1,
         ),
@@ -128,43 +128,43 @@ CASES = [
     ),
     Case(
         "files that change together, the rarer one first",
-        session_facts.count_file_pairs(changed("a.py b.py", "a.py b.py", "a.py b.py c.py", "b.py", "c.py"), 1),
+        project_facts.derive_file_facts(changed("a.py b.py", "a.py b.py", "a.py b.py c.py", "b.py", "c.py"), 1),
         ["When `a.py` changes, so does `b.py`: in 3 of 3 sessions."],
     ),
     Case(
         "three of them in one sentence",
-        session_facts.count_file_pairs(changed("a b c", "a b c", "a b c x"), 1),
+        project_facts.derive_file_facts(changed("a b c", "a b c", "a b c x"), 1),
         ["When `a` changes, so do `b` and `c`: in 3 of 3 sessions."],
     ),
     Case(
         "a file that everything changes, a test with its source, and a great renaming say nothing",
-        session_facts.count_file_pairs(
+        project_facts.derive_file_facts(
             changed(*["CHANGELOG.md a b"] * 3, *["CHANGELOG.md"] * 9, *["p/x.py tests/test_x.py"] * 3, *[" ".join(RENAMED)] * 3), 1,
         ),
         ["When `a` changes, so does `b`: in 3 of 3 sessions."],
     ),
-    Case("nearly all commits have a form", form(session_facts.find_commit_form(named(*COMMITS), 1)),
+    Case("nearly all commits have a form", form(naming_conventions.find_commit_convention(named(*COMMITS), 1)),
          ["Commit subjects begin with a type (`feat:`, `fix(scope):`, ...): 4 of 4."]),
-    Case("commits without one", form(session_facts.find_commit_form(named("Add x", "Fix y", "Mend z", "fix: w", "Say v"), 1)), []),
-    Case("types in some and parts in others", form(session_facts.find_commit_form(named("feat: a", "fix: b", "store: c", "cli: d"), 1)), []),
-    Case("commits that name the part", form(session_facts.find_commit_form(named("store: a", "cli: b", "store/x: c", "web-site: d"), 1)),
+    Case("commits without one", form(naming_conventions.find_commit_convention(named("Add x", "Fix y", "Mend z", "fix: w", "Say v"), 1)), []),
+    Case("types in some and parts in others", form(naming_conventions.find_commit_convention(named("feat: a", "fix: b", "store: c", "cli: d"), 1)), []),
+    Case("commits that name the part", form(naming_conventions.find_commit_convention(named("store: a", "cli: b", "store/x: c", "web-site: d"), 1)),
          ["Commit subjects begin with the part that they change (`part: what`): 4 of 4."]),
-    Case("commits of one session", form(session_facts.find_commit_form(named(*COMMITS, sessions=1), 1)), []),
-    Case("branches with a ticket", form(session_facts.find_branch_form(named("ann/ent-1-a", "ann/ent-22-b", "ann/ent-3-c", "main"), 1)),
+    Case("commits of one session", form(naming_conventions.find_commit_convention(named(*COMMITS, sessions=1), 1)), []),
+    Case("branches with a ticket", form(naming_conventions.find_branch_convention(named("ann/ent-1-a", "ann/ent-22-b", "ann/ent-3-c", "main"), 1)),
          ["Branches are named `ann/ent-<number>-<what>`: 3 of 3."]),
-    Case("branches below a kind", form(session_facts.find_branch_form(named("feat/a", "feat/b", "feat/c", "wip"), 1)), []),
-    Case("branches of no form", form(session_facts.find_branch_form(named("a", "b", "c", "d"), 1)), []),
+    Case("branches below a kind", form(naming_conventions.find_branch_convention(named("feat/a", "feat/b", "feat/c", "wip"), 1)), []),
+    Case("branches of no form", form(naming_conventions.find_branch_convention(named("a", "b", "c", "d"), 1)), []),
     Case("test files where the language leaves a choice",
-         form(session_facts.find_test_form(named("src/a.spec.ts", "src/b.spec.ts", "src/c.spec.tsx", "d.spec.js"), 1)),
-         ["Test files are named `*.spec.*`, beside what they test: 4 of 4."]),
-    Case("test files and where they lie", form(session_facts.find_test_form(named(*(f"tests/x/test_{name}.py" for name in "abcd")), 1)),
+         form(naming_conventions.find_test_file_convention(named("src/a.spec.ts", "src/b.spec.ts", "src/c.spec.tsx", "d.spec.js"), 1)),
+         ["Test files are named `*.spec.*`, next to the code that they test: 4 of 4."]),
+    Case("test files and where they lie", form(naming_conventions.find_test_file_convention(named(*(f"tests/x/test_{name}.py" for name in "abcd")), 1)),
          ["Test files are named `test_*.py`, below `tests/`: 4 of 4."]),
-    Case("test files that the language names", form(session_facts.find_test_form(named(*(f"x/{name}_test.go" for name in "abcde")), 1)), []),
+    Case("test files that the language names", form(naming_conventions.find_test_file_convention(named(*(f"x/{name}_test.go" for name in "abcde")), 1)), []),
 ]  # fmt: skip
 
 
 def check(case: Case) -> None:
-    assert [one.text for one in session_facts.sort_facts(case.found)] == case.told, case.what
+    assert [one.text for one in project_facts.sort_facts(case.found)] == case.told, case.what
     for one in case.found:
         assert len(one.evidence) == len(set(one.evidence)) >= 2, "nothing without two pieces of evidence"
         assert one.sessions >= 2 and 0 < one.seen <= one.total and 0.0 < one.confidence <= 1.0
@@ -192,7 +192,7 @@ def test_what_is_counted_is_told_in_a_template(case: Case) -> None:
     ],
 )
 def test_a_path_is_told_below_its_project_and_none_outside_of_it(path: str, cwd: str, root: str, told: str) -> None:
-    assert session_facts.make_project_path(path, cwd=cwd, root=root) == told
+    assert project_facts.make_project_path(path, cwd=cwd, root=root) == told
 
 
 EVERYTHING = ran("make test", [1, 2, 3, 3]) + ran("pytest", [2, 3]) + ran("make lint", [1, 2, 5])
@@ -211,10 +211,10 @@ def test_the_order_in_which_it_is_read_makes_no_difference(dice: random.Random) 
         if shuffle:
             for part in parts:
                 dice.shuffle(part)
-        return session_facts.sort_facts(
-            session_facts.count_commands(parts[0], 1)
-            + session_facts.count_failures(parts[1], 1)
-            + session_facts.count_file_pairs(parts[2], 1)
+        return project_facts.sort_facts(
+            project_facts.derive_command_facts(parts[0], 1)
+            + project_facts.derive_failure_facts(parts[1], 1)
+            + project_facts.derive_file_facts(parts[2], 1)
         )
 
     first, again = told(False), told(True)
@@ -228,7 +228,7 @@ def test_the_order_in_which_it_is_read_makes_no_difference(dice: random.Random) 
 @given(st.integers(2, 40), st.integers(0, 40), st.integers(0, 40))
 def test_more_sessions_make_surer_and_exceptions_less(sessions: int, more: int, other: int) -> None:
     def sure(number: int, against: int) -> float:
-        found = session_facts.count_commands(ran("make test", range(number)) + ran("pytest", [0, 1] * against), 1)
+        found = project_facts.derive_command_facts(ran("make test", range(number)) + ran("pytest", [0, 1] * against), 1)
         return next((one.confidence for one in found if "make test" in one.text[:30]), 0.0)
 
     assert sure(sessions, 0) <= sure(sessions + more, 0) < 1.0
@@ -236,8 +236,8 @@ def test_more_sessions_make_surer_and_exceptions_less(sessions: int, more: int, 
 
 
 def test_a_fact_keeps_its_name_while_its_counts_grow() -> None:
-    few = session_facts.count_commands(ran("make test", [1, 2]), 1)
-    many = session_facts.count_commands(ran("make test", range(30)), 1)
+    few = project_facts.derive_command_facts(ran("make test", [1, 2]), 1)
+    many = project_facts.derive_command_facts(ran("make test", range(30)), 1)
     assert [one.fingerprint for one in few] == [one.fingerprint for one in many] == ["command:test"]
     assert few[0].text != many[0].text
 
@@ -276,7 +276,7 @@ def told(store: Store) -> list[Fact]:
     while packets.step(store) or digest.step(store):
         pass
     (project,) = store.read(lambda rows: rows.first("select seq from projects where key = 'till'"))
-    return store.read(lambda rows: session_facts.count_facts(rows, project))
+    return store.read(lambda rows: project_facts.derive_facts(rows, project))
 
 
 def test_what_several_sessions_show_is_told_of_their_project(store: Store) -> None:
@@ -306,7 +306,7 @@ def test_what_several_sessions_show_is_told_of_their_project(store: Store) -> No
         assert "s5" not in {sessions[uuid] for uuid in one.evidence}
     assert told(store) == found, "and again the same"
     (other,) = store.read(lambda rows: rows.first("select seq from projects where key = 'other'"))
-    assert store.read(lambda rows: session_facts.count_facts(rows, other)) == []
+    assert store.read(lambda rows: project_facts.derive_facts(rows, other)) == []
 
 
 @pytest.mark.invariant("A counted fact rests on two sessions and fades with what was purged")
