@@ -37,6 +37,9 @@ MAX_QUESTION_CHARACTERS = 240
 MIN_CLEAR_WORDS = 3
 #: Fewest content words of a question that is not quoted with the sentence before it.
 MIN_QUESTION_WORDS = 2
+#: Most words of the name of an alternative, and of the beginning of a clause in which it is named.
+MAX_NAME_WORDS = 2
+MAX_SUBJECT_WORDS = 5
 #: Sentences at the end of a message that may ask.
 CLOSING_SENTENCES = 3
 _WORDS = data.word_table("sentence_words.txt")
@@ -55,12 +58,16 @@ _OPTION = re.compile(
     re.MULTILINE,
 )
 _BULLET = re.compile(r"^[ \t]{0,3}[-*•]\s+(?=\S)", re.MULTILINE)
+#: What counts a question before a colon: "Question 2 of 4:", "One last question before I start:".
+_QUESTION_LEAD = re.compile(r"^[^:?]{0,80}\b(?:question|frage)\b[^:?]{0,60}:\s+(?=\S)", re.IGNORECASE)
 #: Between alternatives of a sentence: "either A, or B", "A. Or we could B".
 _OR = re.compile(r"[,.;?]?\s+(?:or|oder)\s+", re.IGNORECASE)
 #: Before the first alternative.
 _LEAD = re.compile(r"^.*(?::|\beither\b)\s+", re.IGNORECASE)
 #: The end of an answer's first sentence; the point of a number or a name is none.
 _OPENING_END = re.compile(r"[!;\n。！]|\.(?=\s|$)")
+#: Between alternatives that a sentence weighs.
+_STATED_END = re.compile(r"[;:]\s")
 _CLAUSE_END = re.compile(r"[,:]\s|\s[-–—(]")
 _REFUSING = frozenset("no nope nah not never none neither nor cannot without except nein nicht non нет não nee".split())
 _UNSPACED_REFUSING = ("不", "别", "別", "だめ", "ダメ", "아니", "말고")
@@ -111,6 +118,8 @@ def accepted(answer: str, before: str) -> str:
         return choice.answer_with(option)
     if correction := corrected(answer, before, "assistant"):
         return correction
+    if not refuses and (stated := _find_named_alternative(opening, before)):
+        return f"{stated}{ARROW}{cut(squeeze(opening), MAX_CHARACTERS)}"
     if refuses or len(words) > MAX_ANSWER_WORDS or not _only_assents(opening, words):
         return ""
     proposal = _find_proposal(before)
@@ -237,7 +246,8 @@ def _asks_wish(text: str) -> bool:
 
 
 def _cut_question(text: str) -> str:
-    return cut(squeeze(text.replace("**", "")), MAX_QUESTION_CHARACTERS).rstrip(":.?？ ")
+    question = _QUESTION_LEAD.sub("", squeeze(text.replace("**", "")))
+    return cut(question, MAX_QUESTION_CHARACTERS).rstrip(":.?？ ")
 
 
 def _split_alternatives(text: str) -> list[str]:
@@ -337,6 +347,24 @@ def _match_option(options: Sequence[str], names: Sequence[str], *, least: int) -
         if sum(any(word.startswith(name) for word in _split_words(option)) for name in names) >= least > 0
     ]
     return matching[0] if len(matching) == 1 else ""
+
+
+# --- stated alternatives
+
+
+def _find_named_alternative(opening: str, message: str) -> str:
+    """Returns the only one of the alternatives that a message weighs which an answer begins by naming; "" for none."""
+    sentences = [sentence.text for sentence in prose.outline(message)][-CLOSING_SENTENCES:]
+    clauses = [clause for text in sentences for clause in _STATED_END.split(text)]
+    first = _split_words(_CLAUSE_END.split(opening)[0])
+    names = [word for word in first if word not in _EMPTY | _KEEPING | STOP_WORDS]
+    is_name = 0 < len(names) <= MAX_NAME_WORDS and parse(opening).kind == "states" and not _is_predicated(first)
+    weighs = sum(has("weighs", "en", clause) for clause in clauses) > 1
+    if not (is_name and weighs) or len(first) > MAX_VALUE_WORDS or any(map(ends_with_question, clauses)):
+        return ""
+    named = [clause for clause in clauses if set(names).issubset(_split_words(clause)[:MAX_SUBJECT_WORDS])]
+    others = [clause for clause in clauses if clause not in named and has("weighs", "en", clause)]
+    return cut(squeeze(named[0]).rstrip("., "), MAX_CHARACTERS) if len(named) == 1 and others else ""
 
 
 # --- proposals

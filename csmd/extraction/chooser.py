@@ -152,7 +152,8 @@ def _choose_from_prompt(
         *lasting,
     ]
     chosen: list[Chosen] = []
-    for passage, is_assertion in offers:
+    for offered, is_assertion in offers:
+        passage = prompt_assertions.with_value(offered, outline)
         is_exempt = is_assertion and not asserted
         if (
             (len(chosen) != limit or is_exempt)

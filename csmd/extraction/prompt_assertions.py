@@ -145,6 +145,14 @@ def _find_settling_passages(outline: Sequence[prose.Sentence]) -> list[Passage]:
     return passages
 
 
+def with_value(passage: Passage, outline: Sequence[prose.Sentence]) -> Passage:
+    """Returns a passage with the next sentence if that only gives its value: "the limit is too low. make that 40"."""
+    behind = outline[passage.last + 1 : passage.last + 2]
+    if not behind or not ends_sentence(passage.text) or not _is_bare_value(behind[0].text):
+        return passage
+    return make_passage(passage.first, passage.last + 1, f"{passage.text} {behind[0].text}")
+
+
 def _is_bare_value(text: str) -> bool:
     """Whether a few words only give the number of the sentence before them: "40, please"."""
     words = parse(text).words

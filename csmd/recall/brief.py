@@ -103,7 +103,11 @@ def make_note(candidate: Candidate) -> Note:
     """Makes a note of a statement: its lasting part, its date and its id."""
     memory = candidate.memory
     question, arrow, answer = memory.text.rpartition(ARROW) if evidence.is_pick(memory) else ("", "", "")
-    text = compose.shorten(display.squeeze(answer or compose.durable_text(memory)), MAX_STATEMENT_CHARACTERS)
+    text = compose.shorten(
+        display.squeeze(answer)
+        or evidence.lasting_part(compose.standalone_text(memory) or compose.durable_text(memory)),
+        MAX_STATEMENT_CHARACTERS,
+    )
     if arrow:  # the answer is shown whole
         text = (
             display.cut(display.squeeze(question), max(MIN_QUESTION_CHARACTERS, MAX_STATEMENT_CHARACTERS - len(text)))
@@ -376,7 +380,9 @@ def rate_at_start(
         return Worth(0.0, why or ("waits for your review" if is_current else "archived, superseded or refuted"))
     due = confidence.find_due_day(memory.text, gate=memory.gate, at=memory.created_at)
     if due and memory.authority == "user" and not memory.pinned:
-        return PROMISED if due >= today else Worth(0.0, "its day has passed")
+        if due < today:
+            return Worth(0.0, "its day has passed")
+        return PROMISED if evidence.names_promise(memory) else Worth(0.0, "tells nothing by itself")
     if (
         memory.tier == "session"
         and not memory.pinned

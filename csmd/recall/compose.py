@@ -17,6 +17,7 @@ from csmd.text.language import language_of
 from csmd.text.sentence import Speaker, is_passing, opens, parse, refers_back, states_something
 from csmd.text.sentence_words import UNSPACED
 from csmd.text.tokens import content_words, stem
+from csmd.text.trimming import trim_courtesy
 
 Bracket = Literal["FRESH", "MODERATE", "DEPLETED", "CRITICAL"]
 
@@ -77,12 +78,21 @@ def durable_text(memory: Memory) -> str:
 
 
 def standalone_text(memory: Memory) -> str:
-    """Returns the lasting text of a memory that is clear by itself; "" if it refers back to its conversation."""
+    """Returns the lasting text of a memory from the first sentence that is clear by itself; "" if there is none."""
     text = durable_text(memory)
     if memory.pinned or memory.scene or memory.origin in SELF_CONTAINED_ORIGINS:
         return text
     speaker: Speaker = "user" if memory.is_personal else "assistant"
-    return "" if refers_back(parse(text)) or is_passing(text, speaker) else text
+    text = _drop_references(text) if memory.is_personal else text
+    return "" if refers_back(parse(trim_courtesy(text))) or is_passing(text, speaker) else text
+
+
+def _drop_references(text: str) -> str:
+    """Drops the first sentences of a text that refer back to its conversation, if the next goes on about something else."""
+    sentences = prose.split_sentences(text)
+    own = list(itertools.dropwhile(lambda sentence: refers_back(parse(trim_courtesy(sentence))), sentences))
+    goes_on = bool(own) and (parse(own[0]).is_continuation or opens("hangs_on", "en", own[0]))
+    return text if len(own) == len(sentences) or not own or goes_on else " ".join(own)
 
 
 @cached(16_384)  # a memory stands on up to four pages, which are built one after the other

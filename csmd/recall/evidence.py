@@ -16,7 +16,7 @@ from csmd.knowledge import Memory
 from csmd.recall import compose
 from csmd.text import prose
 from csmd.text.corrections import read_claim
-from csmd.text.decisions import explains, gives_reading
+from csmd.text.decisions import explains, gives_reading, split_cause
 from csmd.text.display import ARROW
 from csmd.text.sentence import (
     RULES,
@@ -31,10 +31,11 @@ from csmd.text.sentence import (
     refers_back,
     without_opening,
 )
-from csmd.text.sentence_words import UNSPACED
+from csmd.text.sentence_words import UNSPACED, WORDS, phrase_size
 from csmd.text.similarity import compare, gist, is_twin, share
+from csmd.text.switches import changes_mind
 from csmd.text.tokens import content_words
-from csmd.text.trimming import is_about_errand, is_task
+from csmd.text.trimming import is_about_errand, is_task, trim_courtesy
 from csmd.vocabulary import Authority, Gate
 
 
@@ -74,18 +75,28 @@ MIN_QUESTION_WORDS = 2
 #: A statement of fewer words is unclear by itself; one without a strict word needs more to lay something down.
 MIN_WORDS = 3
 MIN_RULE_WORDS = 5
+#: Content words at the beginning of an alternative that name it.
+MAX_NAMING_WORDS = 4
 #: Words at the end of a rule in which "always" and the like count.
 ENDING_WORDS = 3
 #: Least number of sessions in which a repeated statement was made.
 MIN_REPEATED_SESSIONS = 2
 #: Lasting kinds that need no strict word: who is in charge of something, and what somebody likes.
 _STRICT: frozenset[Lasting] = frozenset({"role", "taste"})
+_I = frozenset({"i", "ich"})
 _CONTRACTIONS_OF_I = frozenset({"i'd", "i'm", "i've", "i'll"})
+#: A colon that leads to something, and none of a path or a time.
+_COLON = re.compile(r":(?=[\s\"]|$)")
+#: An option of a list that is not quoted.
+_OPTION = re.compile(r"\boption (?:[a-e]|\d)\b", re.IGNORECASE)
 #: Words that open an order for the moment, or a complaint.
 _MOMENTARY = frozenset({"only", "still"})
 #: Words of a report of how something went.
 _PAST = frozenset({"was", "were"})
 _DENYING = frozenset("no not nobody nothing none cannot without".split())
+_CLAUSE_END = re.compile(r"[,;:.]\s")
+_CLAUSE_MARKS = frozenset(",;:.")
+_NUMBER = re.compile(r"\d[\d.,]*\b")
 _QUESTION_MARK = re.compile(r"[?？؟]")
 
 
@@ -111,13 +122,20 @@ def _is_choice(memory: Memory) -> bool:
     """
     question, _, answer = memory.text.rpartition(ARROW)
     if not is_pick(memory) or not ends_with_question(question):
-        return False
+        return is_pick(memory) and _takes_alternative(question, answer)
     last = parse(prose.split_sentences(question)[-1], "assistant")
     is_offer = opens("offers", "en", last.text) and not ("or" in last.words and opens("wish_asked", "en", last.text))
     if is_offer or parse(answer).kind == "assents":
         return _lays_down(memory, strictly=False)
-    is_own = last.kind in ("narrates", "reports") or is_about_errand(last)
+    is_own = last.kind in ("narrates", "reports") or is_about_errand(last) or has("asks_fact", "en", last.text)
     return len(content_words(question)) >= MIN_QUESTION_WORDS and not is_own
+
+
+def _takes_alternative(alternative: str, answer: str) -> bool:
+    """Whether an answer takes an alternative by the name with which this begins, and is no mere yes."""
+    names = set(content_words(_CLAUSE_END.split(answer)[0])) - WORDS["keeping"]
+    is_named = bool(names) and names.issubset(content_words(alternative)[:MAX_NAMING_WORDS])
+    return is_named and parse(answer).kind == "states"
 
 
 def _lays_down(memory: Memory, *, strictly: bool) -> bool:
@@ -184,17 +202,34 @@ def _amends(read: Sentence) -> bool:
     return correction.kind == "states" and not correction.is_of_moment
 
 
+def lasting_part(text: str) -> str:
+    """Returns the sentences of a long statement that last, and those that go on about them; whole if none does."""
+    sentences = prose.split_sentences(text)
+    kept: list[str] = []
+    is_kept = False
+    for sentence in sentences if len(text) > MAX_RULE_CHARACTERS else ():
+        sentence = trim_courtesy(sentence)
+        read = parse(sentence)
+        lasts = read.lasting or read.settles or (read.language == "en" and explains(read.words))
+        is_kept = bool(lasts and _is_about_things(read) and not is_task(read)) or (
+            is_kept and read.is_continuation and read.kind == "states"
+        )
+        kept += [sentence] * is_kept
+    return " ".join(kept) or text
+
+
 def _denies(read: Sentence) -> bool:
     return not _DENYING.isdisjoint(read.words) or any(word.endswith("n't") for word in read.words)
 
 
 def _is_explained(memory: Memory) -> bool:
-    """Whether a sentence states a limit, a strict rule or a negation with its cause: it holds as long as the cause."""
-    return len(memory.text) <= MAX_REASON_CHARACTERS and any(
+    """Whether a sentence states a limit, a wish, a strict rule or a negation with its cause: it holds as long as that."""
+    return any(
         read.language == "en"
-        and (_is_strict(read) or _denies(read) or any(map(str.isdigit, read.core)))
-        and _is_about_things(read)
-        and explains(read.words)
+        and len(read.text) <= MAX_REASON_CHARACTERS
+        and (read.lasting == "taste" or _is_strict(read) or _denies(read) or any(map(str.isdigit, read.core)))
+        and _is_about_things(read, split_cause(read.words)[0])
+        and explains(read.words[read.lasting == "taste" and read.words[:1] == ("i",) :])
         for read in _parse_sentences(memory)
     )
 
@@ -211,23 +246,36 @@ def _parse_sentences(memory: Memory) -> list[Sentence]:
     question, _, answer = memory.text.rpartition(ARROW)
     if is_pick(memory) and parse(answer).kind != "assents" and not parse(question).lasting:
         return []
-    return [parse(sentence) for sentence in prose.split_sentences(compose.durable_text(memory))]
+    return [parse(trim_courtesy(sentence)) for sentence in prose.split_sentences(compose.durable_text(memory))]
 
 
-def _is_about_things(read: Sentence) -> bool:
-    """Whether a sentence states how things are, not an opinion or an order for the current work."""
+def _is_about_things(read: Sentence, main: Sequence[str] = ()) -> bool:
+    """Whether a sentence states how things are, not an opinion or an order for the current work.
+
+    What is over is looked for in the words of its `main` clause, if given.
+    """
     words = read.body.casefold().split()
     is_routine = opens("routine", "en", read.core) and not _is_strict(read)
     is_at_hand = "just" in words or not _MOMENTARY.isdisjoint(words[:2]) or is_routine
     is_plain = read.kind in ("states", "orders") and not (read.is_of_moment or read.is_musing)
-    refers = _first_word(read) == "it" or refers_back(read) or read.text.rstrip().endswith(":")
+    refers = (
+        _first_word(read) == "it"
+        or refers_back(read)
+        or (read.language in ("en", "de") and opens("in_context", read.language, read.body))
+        or _OPTION.search(read.text) is not None
+        or read.text.rstrip().endswith(":")
+    )
+    wonders = has("wonder", "en", read.core) and not changes_mind(read.text)
+    asks = wonders or _QUESTION_MARK.search(read.text) is not None
+    of_reply = read.language == "en" and opens("of_reply", "en", read.core)
     # A sentence that settles something may also tell what was before, what failed and who changed it.
     if read.settles:
-        return is_plain and not (is_at_hand or refers or _QUESTION_MARK.search(read.text))
-    is_over = not _PAST.isdisjoint(read.words)
+        return is_plain and not (is_at_hand or refers or asks or of_reply)
+    is_over = not _PAST.isdisjoint(main or read.words)
     is_in_doubt = has("hedge", "en", read.core) or (has("failure", "en", read.core) and read.lasting not in RULES)
+    is_amiss = read.language != "en" and not _is_strict(read) and has("trouble", read.language, read.core)
     return is_plain and not (
-        is_over or is_at_hand or refers or is_in_doubt or _is_opinion(read) or _QUESTION_MARK.search(read.text)
+        is_over or is_at_hand or refers or is_in_doubt or is_amiss or _is_opinion(read) or asks or of_reply
     )
 
 
@@ -239,15 +287,27 @@ def _first_word(read: Sentence) -> str:
 def _is_opinion(read: Sentence) -> bool:
     """Whether a sentence reports its speaker's thoughts, acts or wishes, and no liking or rule."""
     first = read.words[0] if read.words else ""
-    is_of_self = _first_word(read) == "i" and read.lasting not in _STRICT and not _is_strict(read)
+    is_of_self = _first_word(read) in _I and read.lasting not in _STRICT and not _is_strict(read)
     return first in _CONTRACTIONS_OF_I or is_of_self or has("musing", "en", read.core)
 
 
 def _is_strict(read: Sentence) -> bool:
-    """Whether a rule allows no exception; in other languages than English all known rules do not."""
-    if read.language != "en":
+    """Whether a rule allows no exception; in a language without words for that all known rules do not.
+
+    German forbids by a negation at the beginning of a clause: "keine Emojis", and not "die Karte ist nicht da".
+    """
+    if f"unfailing.{read.language}" not in WORDS:
         return read.lasting in ("ban", "rule")
-    return read.lasting in RULES and has("unfailing", "en", read.core)
+    return read.lasting in RULES and (_forbids(read) or has("unfailing", read.language, read.core))
+
+
+def _forbids(read: Sentence) -> bool:
+    """Whether a clause of a sentence begins with a negation that forbids."""
+    negations = WORDS.get(f"forbids.{read.language}", frozenset())
+    return any(
+        phrase_size(negations, read.words[at : at + 2]) and (at == 0 or read.words[at - 1] in _CLAUSE_MARKS)
+        for at in range(len(read.words))
+    )
 
 
 #: In order of precedence: the first that a statement shows counts.
@@ -302,11 +362,29 @@ def _find_objection(memory: Memory) -> str:
         return "an assistant said it"
     if memory.scene.startswith(statement_context.REVIEW) and not memory.pinned:
         return "a review said it"
+    if not (memory.pinned or is_pick(memory)) and any(map(_hands_on, (memory.text, memory.scene))):
+        return "somebody else said it"
     text = compose.standalone_text(memory)
     is_clear = len(text.split()) >= MIN_WORDS or (bool(text) and parse(text).language in UNSPACED)
     if not (memory.pinned or is_pick(memory) or is_clear):
         return "tells nothing by itself"
     return find_transience(memory)
+
+
+def names_promise(memory: Memory) -> bool:
+    """Whether a promise says what is promised: no question, and not "I'll send her something on Friday"."""
+    sentences = [parse(sentence) for sentence in prose.split_sentences(memory.text)]
+    return not refers_back(parse(memory.text)) and any(
+        read.kind in ("states", "orders") and not has("unnamed", read.language, read.core) for read in sentences
+    )
+
+
+def _hands_on(text: str) -> bool:
+    """Whether a text or a scene hands on another's words after a colon, or is a finding with its severity."""
+    head, *behind = _COLON.split(text, maxsplit=1)
+    lead = prose.split_sentences(head)[-1] if head.strip() else ""
+    is_received = any(has("received", language, lead) and has("handed_on", language, lead) for language in ("en", "de"))
+    return bool(behind) and (is_received or (len(lead.split()) == 1 and opens("severity", "en", lead)))
 
 
 # --- overtaken statements
@@ -338,7 +416,9 @@ def is_overtaken(memory: Memory, later: Sequence[tuple[str, str]], commits: Sequ
     if not is_pick(memory):
         return any(_fixes(memory, subject) for subject in subjects)
     statements = [text for at, text in later if at > memory.confirmed_at]
-    return any(_rejects(text, memory.text) for text in (*statements, *subjects))
+    return any(_rejects(text, memory.text) for text in (*statements, *subjects)) or any(
+        _changes_value(text, memory.text) for text in statements
+    )
 
 
 def answers_same(answer: str, other: str) -> bool:
@@ -357,6 +437,14 @@ def _rejects(later: str, pick: str) -> bool:
     asked_for = _ASKED_FOR.match(question)
     claims = (pick, f"{asked_for[1] if asked_for else question + ':'} {answer}", f"we use {answer}")
     return any(compare(claim, later).contradicts for claim in claims)
+
+
+def _changes_value(later: str, pick: str) -> bool:
+    """Whether a later change of mind gives another number for what a pick has one for."""
+    question, _, answer = pick.rpartition(ARROW)
+    value, other = (set(_NUMBER.findall(text)) for text in (answer, later))
+    is_changed = bool(value) and bool(other) and value.isdisjoint(other)
+    return is_changed and changes_mind(later) and not gist(question).stems.isdisjoint(gist(later).stems)
 
 
 def _fixes(memory: Memory, subject: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,7 @@ from csmd.store import curations, digests, journal, session_context, sessions, t
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
 from csmd.text.pastes import SENTENCE_MARKS
-from csmd.text.sentence import ends_with_question, has, is_passing, opens, parse
+from csmd.text.sentence import ends_with_question, find_request, has, is_passing, opens, parse
 from csmd.text.similarity import gist, is_twin, share
 from csmd.text.tokens import content_words
 from csmd.text.trimming import strip_order
@@ -35,6 +36,8 @@ MAX_LEAD_WORDS = 3
 #: Fewest content words of a last sentence that names the work, and of one that gives its state.
 MIN_LAST_WORDS = 4
 MIN_STATE_WORDS = 3
+#: Most content words of a greeting.
+MAX_GREETING_WORDS = 3
 #: Headings and weights of the blocks; the least weight is trimmed first.
 ENDED = ("Where it stands", 7.0)
 REASONED = ("Why it was changed", 5.0)
@@ -224,9 +227,20 @@ def _drop_lead_in(text: str) -> str:
     return rest if rest and len(lead.split()) <= MAX_LEAD_WORDS and opens("left", "en", lead) else text
 
 
+def _drop_greeting(goal: str) -> str:
+    """Drops the first sentences of a goal that greet; whole if it does nothing else."""
+    sentences = prose.split_sentences(goal)
+    return " ".join(itertools.dropwhile(_greets, sentences)) or goal
+
+
+def _greets(sentence: str) -> bool:
+    is_short = len(content_words(sentence)) <= MAX_GREETING_WORDS
+    return is_short and opens("greets", "en", sentence) and not find_request(sentence)
+
+
 def session_topic(goals: Sequence[str]) -> str:
     """Returns the topic of a session from its goal, without courtesies; "" for a question, which tells no result."""
-    whole = display.squeeze(goals[0]) if goals else ""
+    whole = _drop_greeting(display.squeeze(goals[0])) if goals else ""
     first = _FIRST_SENTENCE.match(whole)
     goal = first[1] if first and len(content_words(first[1])) >= 3 else whole
     bare = strip_order(goal, sets_out=True).rstrip(".:,; ")

@@ -81,13 +81,15 @@ MAX_SPLIT_PASSAGES = 30
 FIRST_HITS = 10
 #: From this share of the first hits on a conversation is shown as a whole (see `rate_conversation`).
 MIN_WHOLE_SHARE = 0.4
-#: A prompt may need its hits if the best BEST_HITS share this much of its rare words on average, and if the first one
-#: scores this much more than the last of the first hits.
+#: A prompt may need its hits if the best BEST_HITS share this much of its rare words on average, and if the product of a
+#: line's cosine and its share of the rare words is this high among many conversations. The fewer there are, the less; of a
+#: question, which has few words to share, none is asked.
 BEST_HITS = 3
 MIN_SHARED = 0.28
-MIN_MARGIN = 0.1
-#: It may also need them if the product of a line's cosine and its share of the rare words is this high.
-MIN_LIKENESS = 0.25
+MIN_LIKENESS = 0.3
+#: Exponents of `_discount_few`.
+WHOLE_EXPONENT = 4
+LIKENESS_EXPONENT = 8
 #: A prompt has a subject if its SUBJECT_WORDS rarest words, verbs of orders apart, are this rare on average.
 SUBJECT_WORDS = 3
 MIN_SUBJECT = 0.2
@@ -567,26 +569,25 @@ def rate_subject(terms: SearchTerms) -> float:
 
 
 def rate_need(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: SearchTerms) -> float:
-    """Returns the probability that a prompt needs any line; 0 if no hit is clearly better and no line is like the prompt."""
+    """Returns the probability that a prompt needs any line; 0 if the hits share too little with it or no line is like it."""
     offered = [line for line in lines if not line.is_cold]
-    is_like = any(line.meaning * line.values["shared"] >= MIN_LIKENESS for line in offered)
-    stands_out = _mean_shared(hits) >= MIN_SHARED and hits[0].score - hits[:FIRST_HITS][-1].score >= MIN_MARGIN
-    may_need = rate_subject(terms) >= MIN_SUBJECT and (is_like or stands_out)
+    likeness = max((line.meaning * line.values["shared"] for line in offered), default=0.0)
+    is_like = terms.asks or likeness >= MIN_LIKENESS * _discount_few(terms) ** LIKENESS_EXPONENT
+    may_need = rate_subject(terms) >= MIN_SUBJECT and _mean_shared(hits) >= MIN_SHARED and is_like
     return ranking.rate("prompt", measure_need(hits, offered, terms)) if may_need else 0.0
 
 
 def rate_line(line: Line, terms: SearchTerms) -> float:
     """Returns the probability that a prompt needs this line: it has the prompt's words, above all if it is a user's rule."""
-    values, memory = line.values, line.statement.memory
-    is_lasting = memory is not None and evidence.rate(memory, sessions_since=0).value > 0
-    if memory is not None and is_lasting and not evidence.is_pick(memory) and _is_ordered(line.text, terms):
+    values, memory, replaces = line.values, line.statement.memory, bool(line.statement.replaced)
+    is_rule = memory is not None and evidence.rate(memory, sessions_since=0, replaces=replaces).value > 0
+    if memory is not None and is_rule and not evidence.is_pick(memory) and _is_ordered(line.text, terms):
         return RULE_CERTAINTY
     if rate_subject(terms) < MIN_SUBJECT:
         return 0.0
     covers = max(values["covers"], values["shared"] * ranking.MAX_SHARED / max(1.0, sum(terms.rarity.values())))
-    is_rule = is_lasting or (values["user"] and (values["lasting"] or line.statement.replaced))
     is_near = covers >= MIN_RULE_COVERAGE and values["shared"] >= MIN_RULE_SHARED and line.meaning >= MIN_RULE_COSINE
-    if is_rule and is_near and memory is not None:
+    if is_rule and is_near:
         return RULE_CERTAINTY
     return covers * (
         RULE_CERTAINTY if is_rule else STATED_CERTAINTY if terms.asks and values["user"] else OTHER_CERTAINTY
@@ -617,7 +618,12 @@ def _discount_late(probability: float, prompts: int) -> float:
 
 def rate_conversation(hits: Sequence[ScoredStatement], terms: SearchTerms) -> float:
     """Returns the share of the first hits in one conversation; far less if there are few conversations, where it is chance."""
-    return _measure_lift(hits) * (1 - 1 / max(1, terms.sessions)) ** 4
+    return _measure_lift(hits) * _discount_few(terms) ** WHOLE_EXPONENT
+
+
+def _discount_few(terms: SearchTerms) -> float:
+    """Returns a factor below 1 for what is high by chance: the best of few conversations is less alike than that of many."""
+    return 1 - 1 / max(1, terms.sessions)
 
 
 def _measure_lift(hits: Sequence[ScoredStatement]) -> float:
@@ -637,7 +643,7 @@ def measure_need(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: 
     a line; `subject`: rarity of the prompt's subject.
     """
     return {
-        "lift": _measure_lift(hits) * (1 - 1 / max(1, terms.sessions)),
+        "lift": _measure_lift(hits) * _discount_few(terms),
         "shared": max((line.values["shared"] for line in lines), default=0.0),
         "subject": rate_subject(terms),
     }

@@ -54,7 +54,7 @@ def explains(words: Sequence[str]) -> bool:
 
     Single events, failures, momentary orders and figures of the moment are not explanations.
     """
-    main, rest = _split_cause(words)
+    main, rest = split_cause(words)
     if min(len(main), len(rest)) < MIN_CLAUSE_WORDS or rest[0][0].isdigit() or gives_reading(words):
         return False
     if (
@@ -66,12 +66,12 @@ def explains(words: Sequence[str]) -> bool:
     return {main[0], rest[0]}.isdisjoint(_WORDS["at_once"] | _OF_SENTENCES["order.en"])
 
 
-def _split_cause(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Splits a sentence into its statement and the cause; without a cause the statement is empty."""
+def split_cause(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Splits an English sentence into its statement and the cause; (all words, ()) without a cause."""
     words = tuple(words)
     sizes = [_measure_cause(words, index) for index in range(len(words))]
-    start = next((index for index, size in enumerate(sizes) if size), 0)
-    size = sizes[start] if words else 0
+    start = next((index for index, size in enumerate(sizes) if size), len(words))
+    size = sizes[start] if start < len(words) else 0
     main, cause = words[:start], words[start + size :]
     if size and not main and "," in cause:  # the cause comes first
         comma = cause.index(",")
@@ -81,9 +81,9 @@ def _split_cause(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
 
 def gives_reading(words: Sequence[str]) -> bool:
     """Whether an English sentence with a cause gives a figure of the moment: a level, or one whose cause is over soon."""
-    main, cause = _split_cause(words)
+    main, cause = split_cause(words)
     figures = [index for index, word in enumerate(main) if _NUMBER.fullmatch(word)]
-    if not figures or not _WORDS["bound"].isdisjoint(main):
+    if not cause or not figures or not _WORDS["bound"].isdisjoint(main):
         return False
     if any(_is_level(main, index) for index in figures) or any(_is_past(cause, index) for index in range(len(cause))):
         return True
@@ -113,6 +113,8 @@ def _is_past(words: Sequence[str], index: int) -> bool:
     word = words[index]
     before = words[index - 1] if index else ""
     is_participle = before in _WORDS["auxiliary"] or before.endswith(("ly", "n't"))
+    if "rather" in words[:index]:  # "I would rather we stopped" is a wish
+        return False
     return word in _WORDS["happened"] or (len(word) > 4 and word.endswith("ed") and bool(before) and not is_participle)
 
 

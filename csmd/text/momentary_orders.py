@@ -67,9 +67,13 @@ def _is_experience(before: str, rest: Sequence[str]) -> bool:
     """Whether "never" between these words reports an experience and is not a rule: "never seen that"."""
     if not rest or rest[0] == "mind":
         return bool(rest)
-    if rest[0] in WORDS["experienced.en"]:
-        return not before or before in _PERFECT
-    return before in _PERFECT and rest[0].endswith("ed") and rest[0] not in _NOT_PARTICIPLES
+    is_participle = rest[0].endswith("ed") and rest[0] not in _NOT_PARTICIPLES
+    is_finite = rest[0].endswith("s") and not rest[0].endswith(("ss", "us"))  # "never gets there" tells of a thing
+    return (
+        (before in _PERFECT and is_participle)
+        or (not before and is_finite)
+        or ((not before or before in _PERFECT) and rest[0] in WORDS["experienced.en"])
+    )
 
 
 def _is_one_off(words: Sequence[str]) -> bool:

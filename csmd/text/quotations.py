@@ -16,7 +16,7 @@ from csmd.cache import cached
 from csmd.text import pastes
 from csmd.text.pastes import MAX_LINE_CHARACTERS, SENTENCE_END, SENTENCE_MARKS, Line, split_lines
 from csmd.text.prose import Span, normalise_newlines
-from csmd.text.tokens import content_stems, content_words, stem
+from csmd.text.tokens import content_stems, content_words, stem, words_of
 
 #: Most characters that a person types; the middle of a longer prompt counts as pasted.
 MAX_TYPED_CHARACTERS = 50_000
@@ -51,7 +51,9 @@ _IN_MARKS = re.compile(
     r"|«[^«»\n]{8,600}»|「[^「」\n]{4,600}」|『[^『』\n]{4,600}』"
 )
 #: Verbs of saying, and the words or marks between one and a claim.
-_SAYING = [words for name, words in data.word_table("sentence_words.txt").items() if name.startswith("says.")]
+_TABLE = data.word_table("sentence_words.txt")
+_HANDED_ON = _TABLE["handed_on.en"] | _TABLE["handed_on.de"]
+_SAYING = [words for name, words in _TABLE.items() if name.startswith("says.")]
 _PHRASES = [phrase.replace("_", " ").rpartition(" ") for phrases in _SAYING for phrase in sorted(phrases)]
 _VERBS = tuple(verb for verb, _, _ in _PHRASES if verb)
 _LEADS = sorted({":", *(f" {lead}" if verb else lead for verb, _, lead in _PHRASES)})
@@ -147,11 +149,19 @@ def _find_quoted(plain: str) -> list[Span]:
         before = plain[max(0, match.start() - MAX_LINE_CHARACTERS) : match.start()].rpartition("\n")[2]
         words, weight = pastes.weigh_line(inside)
         is_closed = inside.endswith(SENTENCE_MARKS) or plain[match.end() : match.end() + 1] in _CLAUSE_ENDS
-        is_attributed = is_closed and 1 <= len(SENTENCE_END.split(before)[-1].split()) <= MAX_ATTRIBUTION_WORDS
+        attribution = SENTENCE_END.split(before)[-1].split()
+        is_attributed = is_closed and (1 <= len(attribution) <= MAX_ATTRIBUTION_WORDS or _hands_on(before))
         is_long = words >= MIN_UNATTRIBUTED_WORDS or len(SENTENCE_END.split(inside.rstrip("".join(SENTENCE_MARKS)))) > 1
         if words >= MIN_QUOTED_WORDS and (is_attributed or is_long) and weight < pastes.MAX_PROSE_WEIGHT:
             spans.append(Span(*match.span()))
     return spans
+
+
+def _hands_on(before: str) -> bool:
+    """Whether the words before a quotation say whose it is and end with a colon: "a comment by Ben: "."""
+    lead = before.rstrip()
+    words = words_of(SENTENCE_END.split(lead.rstrip("".join(pastes.COLONS)))[-1])
+    return lead.endswith(pastes.COLONS) and len(words) <= MAX_ATTRIBUTION_WORDS and not _HANDED_ON.isdisjoint(words)
 
 
 def _find_reported(plain: str) -> list[Span]:

@@ -21,7 +21,17 @@ from csmd.text.decisions import decides
 from csmd.text.language import ENGLISH, language_of
 from csmd.text.momentary_orders import ends_habit, is_standing_wish, is_stop_order, picks_option, strip_momentary_bans
 from csmd.text.printed_text import counts_tests, is_check_status, is_printed, reports_edit
-from csmd.text.sentence_words import MAX_READ, WORDS, begins, holds, is_verb, phrase_size, split_words, tokenise
+from csmd.text.sentence_words import (
+    MAX_READ,
+    WORDS,
+    begins,
+    holds,
+    is_verb,
+    openings,
+    phrase_size,
+    split_words,
+    tokenise,
+)
 
 #: What a sentence does. `assents` has nothing but words of dialogue: yes, thanks, go on. `narrates` is an assistant's
 #: account of what it is about to do or sees, `reports` of what was done or is so at the moment.
@@ -135,7 +145,7 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
     settles = is_of_moment = leaves_open = False
     if is_english:
         binding, is_of_moment = strip_momentary_bans(words, head, refutes)
-        lasting = _find_english_lasting(_without_indirect_question(binding), head, refutes)
+        lasting = _find_english_lasting(_without_idioms(_without_aside(binding)), head, refutes)
         settles = speaker == "user" and not _ends_talk(words) and decides(head, words)
         leaves_open = not settles and lasting not in RULES and _leaves_open(words)
     else:
@@ -373,7 +383,9 @@ def _has_now(language: str, words: Sequence[str], head: str) -> bool:
 def _find_english_lasting(words: Sequence[str], head: str, refutes: bool) -> Lasting:
     if _ends_talk(words) or (refutes and picks_option(words)):
         return ""
-    if ends_habit(words) or (words[:1] == ("no",) and len(words) > 2 and WORDS["nothing.en"].isdisjoint(words)):
+    is_of_no = words[:1] == ("no",) and len(words) > 2 and WORDS["nothing.en"].isdisjoint(words)
+    is_of_no = is_of_no and words[1] not in WORDS["subject.en"]
+    if ends_habit(words) or is_of_no or (words[:2] == ("nothing", "that") and words[2:3] != ("i",)):
         return "ban"
     if refutes and words and words[0] in WORDS["choose.en"] and words[1:2] != ("it",):
         return "choice"
@@ -435,6 +447,31 @@ def _without_indirect_question(words: Sequence[str]) -> Sequence[str]:
             if not words[start][0].isalnum():
                 break
     return words
+
+
+def _without_aside(words: Sequence[str]) -> Sequence[str]:
+    """Returns the words of a sentence without an indirect question, and of an order for once without its purpose.
+
+    "Add tests to verify that it must be signed" forbids and demands nothing.
+    """
+    words = _without_indirect_question(words)
+    if not is_verb(words) or words[0] in WORDS["habit.en"] | WORDS["manner.en"]:
+        return words
+    purposes = (index for index in range(1, len(words)) if phrase_size(WORDS["purpose.en"], words[index : index + 3]))
+    return words[: next(purposes, None)]
+
+
+def _without_idioms(words: Sequence[str]) -> Sequence[str]:
+    """Returns the words of a sentence without idioms with a word that lays something down: "closer to each other"."""
+    if openings(WORDS["idiom.en"]).isdisjoint(words):
+        return words
+    kept: list[str] = []
+    index = 0
+    while index < len(words):
+        size = phrase_size(WORDS["idiom.en"], words[index : index + 4])
+        kept += () if size else words[index : index + 1]
+        index += size or 1
+    return tuple(kept)
 
 
 def _is_refused(language: str, head: str) -> bool:

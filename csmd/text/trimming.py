@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import dropwhile
 
-from csmd.text.sentence import Sentence, decides_by_order, has, is_imperative, parse, text_from
+from csmd.text.sentence import Sentence, decides_by_order, has, is_imperative, parse, text_from, without_opening
 from csmd.text.sentence_words import MAX_READ, WORDS, begins, is_verb, phrase_size, tokenise
 
 #: Most words of an order appended to a statement.
@@ -16,6 +16,9 @@ TAIL_CHARACTERS = 60
 MIN_REMAINING_WORDS = 2
 #: Most openings that are removed from a statement.
 MAX_OPENINGS = 3
+#: Most polite phrases one after the other, and fewest words of the sentence that they lead to.
+MAX_COURTESIES = 3
+MIN_SENTENCE_WORDS = 4
 #: Fewest tokens of a rule that follows an order.
 MIN_CLAUSE_TOKENS = 4
 _POINTING = frozenset("it this that them these those everything".split())
@@ -52,6 +55,24 @@ def trim_statement(text: str) -> str:
     before, _, after = head.rpartition(", ")
     is_statement = _count_meaningful_words(before) >= MIN_REMAINING_WORDS and parse(before).kind == "states"
     return before if is_statement and _is_appended_order(after) else head
+
+
+def trim_courtesy(text: str) -> str:
+    """Removes the polite words that lead to a sentence or are added to it; whole if they lead to no sentence."""
+    rest = text
+    for _ in range(MAX_COURTESIES):
+        wish = without_opening("opines", "en", rest)
+        rest = without_opening("courtesy", "en", rest) or (wish if parse(wish).lasting == "taste" else "") or rest
+    rest = rest.removeprefix("that ") if rest is not text else text
+    tokens = tokenise(rest[:MAX_READ])
+    words = [word for word, _ in tokens]
+    ends = (
+        start
+        for index, (word, start) in enumerate(tokens)
+        if word == "," and phrase_size(WORDS["courtesy_tail.en"], words[index + 1 : index + 5])
+    )
+    rest = rest[: next(ends, None)]
+    return rest if _count_meaningful_words(rest) >= MIN_SENTENCE_WORDS else text
 
 
 def _is_appended_order(text: str) -> bool:
@@ -131,6 +152,8 @@ def is_task(sentence: Sentence) -> bool:
     index = next((index for index, word in enumerate(words) if word in ("we", "i")), None)
     if not is_verb(words[:1]) and index is not None:
         words = words[index + 1 :]
+        if words[:1] in (("need",), ("want",)) and words[1:2] != () and words[1] in WORDS["wanted_thing.en"]:
+            return True
         size = phrase_size(WORDS["obliges.en"], words)
         words = tuple(dropwhile(lambda word: word in ("also", "just", "then"), words[size:])) if size else ()
     is_made = is_verb(words[:1]) and words[0] not in WORDS["habit.en"] and words[:2] != ("make", "sure")

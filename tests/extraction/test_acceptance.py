@@ -18,6 +18,8 @@ NAMED = "Which queue do you want for the mails: Kafka, NATS or Postgres?"
 HALVES = "I can either keep the sums in the table or compute them. The table is what we have. Which way?"
 OPEN = "Polling stops after some tries. How many tries should a till get?"
 WEIGHED = "The plotter is fast but needs A3, the printer is slow and takes any paper."
+APART = "Paper bons need a second printer; cards would cost more but last longer."
+COUNTED = "Question 2 of 3: How many tries should a till get?"
 ROW = "Options: (a) drop the booking, (b) keep it and warn, (c) stop. With (a) nobody notices."
 FINDINGS = "1. The counter leaks.\n2. The footer is off.\n\nBoth are small."
 OFFERED = "The tests are green again. Shall I run them once more?"
@@ -74,6 +76,13 @@ ROWS = [
     (EITHER, "object storage is expensive", ""),
     ("The till beeps on coins or on notes. I mended both.", "notes", ""),
     (WEIGHED, "printer.", ""),
+    (APART, "cards. they last", "cards would cost more but last longer -> cards"),
+    (APART, "paper it stays, cards get lost", "Paper bons need a second printer -> paper it stays"),
+    (APART, "cards are out", ""),
+    (APART, "no cards", ""),
+    (APART, "cards?", ""),
+    (APART, "the till beeps", ""),
+    (COUNTED, "5", "How many tries should a till get? -> 5"),
     (ROW, "c, of course", "(c) stop? -> stop"),
     (FINDINGS, "2", "The footer is off"),
     (PROPOSED, "yes, do that", "batches of 500 rows"),

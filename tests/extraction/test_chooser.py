@@ -60,6 +60,10 @@ def session(*told: tuple[Role, str]) -> list[Source]:
         ("don't touch the vendor folder", "don't touch the vendor folder"),
         ("call me Ana", "call me Ana"),
         ("Make small parcels, I carry them home.", None),
+        (
+            "The limit of eight parcels is too low for the shop. Make that 40.",
+            "The limit of eight parcels is too low for the shop. Make that 40.",
+        ),
         ("No, don't post by rail, post by sea as in the other shops.", None),
     ],
 )

@@ -55,6 +55,7 @@ SAID: dict[str, tuple[str, str]] = {
     "a pick that nobody asked for": ("The review has two findings -> never close the till", "of the matter at hand"),
     "what something needs": ("the importer needs two gigabytes of memory at least", "lays something down"),
     "a pick": ("Which queue should the mailer use? -> the one in Postgres", "picked"),
+    "an answer to what the user saw": ("Where did the till stop printing? -> behind the lid", "of the matter at hand"),
     "a yes to an errand": ("Shall I push the branch now? -> yes", "of the matter at hand"),
     "a yes to what lays something down": ("Retries are always capped at three. -> yes", "a rule without exception"),
     "an opinion on the matter at hand": ("I'd always go with the second one here", "of the matter at hand"),
@@ -68,6 +69,37 @@ SAID: dict[str, tuple[str, str]] = {
     "a fact by itself": ("the parser is written by hand", "nothing says that it lasts"),
     "what is so now": ("the list currently lacks an index and needs one", "about to change"),
     "a ban in German": ("Nie direkt auf main pushen", "a rule without exception"),
+    "a ban that opens with a negation in German": ("Keine Bons ohne Datum drucken", "a rule without exception"),
+    "a negation that forbids nothing in German": ("die Bons vom Montag fehlen nicht alle", "lays something down"),
+    "a negation at the beginning of a clause in German": (
+        "Bons: keine Nummern mehr drucken",
+        "a rule without exception",
+    ),
+    "what another did before a rule": ("Ines wrote the bons. So: bons are never blank", "said for always"),
+    "a state of the speaker in German": ("ich habe nur zwei Bons gesehen", "of the matter at hand"),
+    "a failure in German": ("die Kasse ist kaputt und zeigt nur Nullen", evidence.PLAIN),
+    "a rule behind a courtesy": (
+        "It might be useful to know that the plotter is always off at night, as the guard insists.",
+        "a rule without exception",
+    ),
+    "a wish with its cause": (
+        "I think I would rather we stamped the bons, because bare ones got us into a dispute before.",
+        "stated with its cause",
+    ),
+    "a rule behind what refers back": (
+        "That was Ines. I told her that bons must carry a stamp of the till.",
+        "a rule without exception",
+    ),
+    "an alternative taken by its name": ("Paper bons need a second printer -> paper", "picked"),
+    "a yes to an account": ("Paper bons have a second printer -> yes", evidence.PLAIN),
+    "what another said": ("I got this remark on the till: bons must never be blank", "somebody else said it"),
+    "a finding with its severity": ("Medium: bons are never checked for a stamp", "somebody else said it"),
+    "what only its context makes clear": ("in that case every bon gets a stamp", evidence.PLAIN),
+    "an option that is not quoted": ("let's go with option b for the bons", "of the matter at hand"),
+    "a thing that is wanted": ("we need a way to stamp bons for each till", "lays something down"),
+    "a thing that is wanted once": ("we need a second stamp", evidence.PLAIN),
+    "what the assistant is told of its answer": ("You indicate the bons went up from 3 to 5", evidence.PLAIN),
+    "a change that is only wondered about": ("some thoughts on moving the bons from paper to cards", evidence.PLAIN),
     "a ban in Chinese": ("千万不要直接推送到主分支", "a rule without exception"),
 }
 
@@ -84,6 +116,41 @@ def check(name: str) -> None:
 @pytest.mark.parametrize("name", SAID)
 def test_a_statement_is_told_by_the_evidence_that_it_lasts(name: str) -> None:
     check(name)
+
+
+ACCOUNT = (
+    "I looked at the bons of the last week and at the two tills of the shop, and the clerks had sorted them by hand"
+    " this time, which took them until the evening."
+)
+#: Name -> (a long statement, the part of it that lasts).
+LASTING_PARTS: dict[str, tuple[str, str]] = {
+    "a rule in an account": (f"{ACCOUNT} Never sort bons by hand. I went home.", "Never sort bons by hand."),
+    "a rule with what follows from it": (
+        f"{ACCOUNT} Bons are always stamped. So they need no second stamp.",
+        "Bons are always stamped. So they need no second stamp.",
+    ),
+    "a short one": ("I looked at the bons. Never sort bons by hand.", "I looked at the bons. Never sort bons by hand."),
+    "nothing that lasts": ("I looked at bons. " * 12, "I looked at bons. " * 12),
+}
+
+
+@pytest.mark.parametrize("name", LASTING_PARTS)
+def test_of_a_long_statement_only_what_lasts_is_shown(name: str) -> None:
+    text, part = LASTING_PARTS[name]
+    assert evidence.lasting_part(text) == part
+
+
+@pytest.mark.parametrize(
+    ("promise", "is_named"),
+    [
+        ("I promised Ines the bons by the 12th", True),
+        ("I promised Ines something to print by the 12th", False),
+        ("is the printer broken on Monday?", False),
+        ("that is due on Monday", False),
+    ],
+)
+def test_a_promise_is_shown_that_says_what_is_promised(promise: str, is_named: bool) -> None:
+    assert evidence.names_promise(said_by_user(promise)) is is_named
 
 
 def test_what_is_durable_for_having_been_said_twice_was_not_asked_for() -> None:
@@ -105,6 +172,13 @@ OVERTAKEN: dict[str, tuple[str, str, bool]] = {
     "no longer": (UPLOADS, "The uploads no longer live in Minio, they are on disk.", True),
     "refused": (QUEUE, "No, don't use RabbitMQ, use Kafka for the mailer queue.", True),
     "worked against": (QUEUE, "Replace RabbitMQ with Kafka in the mailer", True),
+    "another value after second thoughts": (
+        "How many bons should a till keep? -> 40", "Second thoughts on the bons. The tills are small. 25.", True,
+    ),
+    "another value of something else": (
+        "How many bons should a till keep? -> 40", "Second thoughts on the lids. They get 25.", False,
+    ),
+    "a value without second thoughts": ("How many bons should a till keep? -> 40", "The tills print 25 bons an hour.", False),
     "a rule on what was picked": (QUEUE, "Never restart RabbitMQ by hand.", False),
     "a limit of what was picked": (QUEUE, "The mailer must not open more than two RabbitMQ channels.", False),
     "another matter": (QUEUE, "The web app uses Redis.", False),

@@ -85,6 +85,10 @@ CASES: dict[str, tuple[Items, str, str]] = {
         (("goal", "Are there hooks that tell of a restore?"), ("file", "docs/notes.md")), "corrected",
         "changed notes.md",
     ),
+    "a greeting": (
+        (("goal", "Good morning! I hope you slept well. Port the Windows build, please. It is late."), ("file", "a.go")), "committed",
+        "Port the Windows build, please: changed a.go",
+    ),
     "a plan": ((("goal", "Plan: Keep telemetry off"), ("file", "a.go")), "committed", "Keep telemetry off: changed a.go"),
     "many files": (
         (("goal", "review the agent package for me"), *(("file", f"pkg/{n}.go") for n in "abcdef")), "checked",

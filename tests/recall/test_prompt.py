@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall.test_brief import words
 from recall.test_visibility import HERE, NOW, THERE, project, save_memory, say, state
-from recall_fixtures import ordinary, passage
+from recall_fixtures import memory, ordinary, passage
 
 from csmd.briefs import Brief
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
@@ -804,6 +804,52 @@ def test_a_turn_of_which_the_context_has_another_matter_still_leads_to_its_answe
     brief = told(busy, "patch the timeout in the generated client in api/gen")
     note(busy, replace(brief, items=tuple(replace(item, id=ident) for item in brief.items[:1])))
     assert f"{answer}#0" in ids(told(busy, asked))
+
+
+#: What a line shares with a prompt -> its share of the rare words, its cosine, the conversations, whether it may be needed.
+LIKENESSES = {
+    "a question's few words": (0.3, 0.3, 40, True),
+    "less than a question's few words": (0.2, 0.3, 40, False),
+    "words and meaning": (0.6, 0.6, 40, True),
+    "meaning alone": (0.05, 0.9, 40, False),
+    "words alone": (0.9, 0.1, 40, False),
+    "a little of both, among many conversations": (0.35, 0.35, 40, False),
+    "a little of both, among few conversations": (0.35, 0.35, 6, True),
+    "too few words, among few conversations": (0.2, 0.9, 6, False),
+}
+
+
+def check(name: str) -> None:
+    shared, meaning, sessions, may_need = LIKENESSES[name]
+    line = a_line("the queue lives in Redis", values={"shared": shared, "meaning": meaning})
+    hits = [replace(line.statement, features={"shared": shared}) for _ in range(prompt.FIRST_HITS)]
+    rarity = {"queue": 1.0, "redis": 1.0, "live": 1.0}
+    terms = ranking.SearchTerms(rarity=rarity, sessions=sessions, asks="question" in name)
+    assert (prompt.rate_need(hits, [line], terms) > 0) is may_need
+
+
+@pytest.mark.parametrize("name", LIKENESSES)
+def test_the_more_conversations_there_are_the_more_like_the_prompt_a_line_must_be(name: str) -> None:
+    check(name)
+
+
+#: A user's statement that is like a prompt -> whether it is needed surely: a rule is, an order that says "must" is not.
+STATEMENTS = {
+    "we always export the tide tables with semicolons, never with commas": True,
+    "tide tables stay in local time everywhere, because the harbour office prints them": True,
+    "today I'd like us to begin with the tide tables, which have to be exported without gaps": False,
+    "I was told that the harbour office always wants its tide tables printed": False,
+}
+
+
+@pytest.mark.parametrize("stated", STATEMENTS)
+def test_a_users_rule_is_needed_surely_and_an_order_of_the_day_is_not(stated: str) -> None:
+    terms = ranking.SearchTerms(rarity=dict.fromkeys(("tide", "tabl", "export", "harbour", "pontoon"), 0.9), sessions=9)
+    line = a_line(stated)
+    values = ranking.line_features(stated, terms, {"meaning": 0.5}, by_user=True) | {"shared": 0.5}
+    statement = replace(line.statement, memory=memory(stated, tier="daily"))
+    sure = prompt.rate_line(replace(line, statement=statement, values=values), terms)
+    assert (sure == prompt.RULE_CERTAINTY) is STATEMENTS[stated]
 
 
 @given(st.integers(1, 200))

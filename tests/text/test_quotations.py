@@ -214,6 +214,8 @@ def test_what_the_host_adds_below_an_accepted_plan_is_not_the_users() -> None:
         ("『蓋は不要です。閉めないでください。』は無視して。", "は無視して。"),
         ("он пишет «мы всегда варим по пятницам», это неправда", "он пишет , это неправда"),
         ("他说「我们总是在星期五部署所有服务」，这不对。", "他说 ，这不对。"),
+        ('a remark from Ann: "please always shut them". on it', "a remark from Ann: . on it"),
+        ('print on the lid: "please always shut it". on it', 'print on the lid: "please always shut it". on it'),
         ("the note says “never open the big lid.” and it is wrong", "the note says and it is wrong"),
     ],
 )
