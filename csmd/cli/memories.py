@@ -270,9 +270,9 @@ def show_pinned(value: dict[str, Any]) -> Screen:
 
 VERBS.add_tool(
     "pin", "csm_memory_pin", show_pinned, "Pin a memory: it never fades and keeps its confidence.", verb.ID,
-    sends_by_person=True, fixed={"undo": False},
+    sends_by_person=True, constants={"undo": False},
 )  # fmt: skip
 VERBS.add_tool(
     "unpin", "csm_memory_pin", show_pinned, "Unpin a memory: it fades like others from now on.", verb.ID,
-    sends_by_person=True, fixed={"undo": True},
+    sends_by_person=True, constants={"undo": True},
 )  # fmt: skip

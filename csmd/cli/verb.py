@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
 import click
 
@@ -92,6 +92,15 @@ def one_of(field: str, words: Sequence[str], metavar: str) -> click.Option:
 # --- verbs
 
 
+class ReplySettings(TypedDict, total=False):
+    """The settings that a declared command passes to `reply`."""
+
+    scope: Scope
+    sends_by_person: bool
+    is_job: bool
+    make_question: Callable[[dict[str, Any]], str]
+
+
 class Verbs(click.Group):
     """A group of commands declared by decorators: the verbs of a module, or the subcommands of a verb."""
 
@@ -110,7 +119,9 @@ class Verbs(click.Group):
 
         return declare
 
-    def tool(self, name: str, tool: str, *params: click.Parameter, **settings: Any) -> Callable[[F], F]:
+    def tool(
+        self, name: str, tool: str, *params: click.Parameter, **settings: Unpack[ReplySettings]
+    ) -> Callable[[F], F]:
         """Declares a command that calls a tool and prints the answer with this screen; its docstring is the help."""
 
         def declare(screen: F) -> F:
@@ -121,9 +132,9 @@ class Verbs(click.Group):
 
     def add_tool(
         self, name: str, tool: str, show: Callable[..., render.Screen] | str, description: str, *params: click.Parameter,
-        constants: Mapping[str, Any] | None = None, **settings: Any,
+        constants: Mapping[str, Any] | None = None, **settings: Unpack[ReplySettings],
     ) -> None:  # fmt: skip
-        """Adds a command for one tool: its options are the tool's parameters, `fixed` are further parameters.
+        """Adds a command for one tool: its options are the tool's parameters, `constants` are further parameters.
 
         `show` is a screen, or a format string filled with the answer's fields. Options that the screen declares go to
         the screen, the others and --all-projects to the tool; `settings` go to `reply`.
