@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd.errors import ConfigError
+from csmd.parameters import TYPE_NAMES
 from csmd.paths import Paths
 
 #: Globs of files that usually hold secrets: left out unless the user removes one with `!`.
@@ -294,7 +295,7 @@ def parse_settings(text: str, *, where: str) -> Settings:
         if expected is tuple:
             value = _parse_words(key, value, where=where)
         if type(value) is not expected:
-            raise ConfigError(f"{where}: {key} must be {expected.__name__}, not {value!r}", hint=hint)
+            raise ConfigError(f"{where}: {key} must be {TYPE_NAMES[expected]}, not {value!r}", hint=hint)
         if isinstance(value, int | float) and not 0 <= value < float("inf"):
             raise ConfigError(f"{where}: {key} must be 0 or more, not {value!r}", hint=hint)
         if field.name in values:

@@ -17,8 +17,8 @@ MAX_LINE_CHARS = 20_000
 _SEPARATORS = re.compile(r"[\s\"'`;|&<>()=,]+")
 
 
-def has_no_mark(_: str) -> bool:
-    """Never marked; the default of `Excludes.is_marked`."""
+def never_marked(_: str) -> bool:
+    """No directory is marked; the default of `Excludes.is_marked`."""
     return False
 
 
@@ -28,7 +28,7 @@ class Excludes:
 
     projects: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    is_marked: Callable[[str], bool] = has_no_mark
+    is_marked: Callable[[str], bool] = never_marked
     """Whether a directory or a parent is marked (`.csmd-off`); reads the disk."""
     pauses: Callable[[], Pauses] = Pauses
 
@@ -39,7 +39,7 @@ class Excludes:
     @property
     def reads_disk(self) -> bool:
         """Whether finding an exclusion reads the disk."""
-        return bool(self.projects) or self.is_marked is not has_no_mark
+        return bool(self.projects) or self.is_marked is not never_marked
 
     def covers_directory(self, *folders: str) -> bool:
         """Whether one of these directories, or a parent, is excluded."""

@@ -14,6 +14,10 @@ from csmd.errors import BadInput
 REQUIRED: Any = object()
 #: How a number may be typed.
 _NUMBERS = {int: re.compile(r"-?[0-9]+"), float: re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")}
+#: Type -> its name in messages.
+TYPE_NAMES: Mapping[type, str] = {
+    str: "a text", int: "a whole number", bool: "true or false", float: "a number", tuple: "a list",
+}  # fmt: skip
 JSON_TYPES: Mapping[type, str] = {str: "string", int: "integer", bool: "boolean", float: "number"}
 
 
@@ -63,7 +67,7 @@ def _validate_value(tool: str, name: str, parameter: Parameter, value: Any) -> A
         with contextlib.suppress(ValueError):  # an int of thousands of digits
             value = parameter.type_(value)
     if type(value) is not parameter.type_ or (isinstance(value, float) and not math.isfinite(value)):
-        raise BadInput(f"{tool}: {name} must be {parameter.type_.__name__}, not {value!r}")
+        raise BadInput(f"{tool}: {name} must be {TYPE_NAMES[parameter.type_]}, not {value!r}")
     if parameter.maximum and isinstance(value, int | float) and not 1 <= value <= parameter.maximum:
         raise BadInput(f"{tool}: {name} is {value:,}", hint=f"give 1 to {parameter.maximum}")
     return value

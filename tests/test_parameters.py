@@ -28,16 +28,16 @@ def test_numbers_and_booleans_may_be_given_as_text(name: str, typed: Any, value:
     ("name", "typed", "problem"),
     [
         *[
-            ("limit", text, "limit must be int")
+            ("limit", text, "limit must be a whole number")
             for text in ("--5", "1_0", " 7", "\u00b2", "five", "", "5.0", 5.0, True, None, "9" * 5000)
         ],
         *[
-            ("share", text, "share must be float")
+            ("share", text, "share must be a number")
             for text in ("nan", "inf", float("nan"), float("-inf"), True, 10**400)
         ],
         *[("limit", number, "limit is") for number in (0, "-5", 51)],
         *[("share", number, "share is") for number in (0, 0.5, "10.5", 11)],
-        ("deep", "yes", "deep must be bool"),
+        ("deep", "yes", "deep must be true or false"),
     ],
 )
 def test_a_value_of_another_type_or_beyond_the_bounds_is_refused(name: str, typed: Any, problem: str) -> None:

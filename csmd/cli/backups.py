@@ -106,6 +106,7 @@ def show_repaired(value: dict[str, Any]) -> Screen:
     """Shows the damage, and the sources of the repaired database."""
     if value["state"] in ("sound", "none"):
         yield Line(f"nothing to repair{': there is no database yet' if value['state'] == 'none' else ''}")
+        yield from pairs(_outcome_rows(value))
         return
     yield from (pair("found", problem) for problem in value["problems"])
     if value["state"] == "indexes":
@@ -125,9 +126,10 @@ def _outcome_rows(value: dict[str, Any]) -> list[tuple[str, str]]:
     start."""
     since = value.get("came_back")
     return [
-        *([("then", f"{_describe_rows(since)} of the time since")] if since else []),
+        *([("then", f"{_describe_rows(since)} read from later transcripts")] if since else []),
         *(("lost", text) for text in value.get("lost", [])),
         *([("aside", f"the previous file: {value['set_aside']}")] if value.get("set_aside") else []),
+        *([("daemon", "stopped for this, and started again")] if value.get("restarted") else []),
         *([("warning", value["warning"])] if "warning" in value else []),
     ]
 
@@ -146,7 +148,7 @@ def run_with_daemon_stopped(
         raise
     if dry_run or not has_changed(report):
         _restart(paths, was_running)
-        return report
+        return {**report, "restarted": was_running}
     try:
         service.start(paths)
         verb.run_job("csm_sync", vectors=False)

@@ -119,7 +119,7 @@ def show_plan(value: dict[str, Any], *, everything: bool = False, whole: bool = 
         yield "no memory would change" + (f", {many(len(files), 'file')} would{rest}" if files else ", and no file")
     yield from _hidden_line(value["hidden"])
     yield from _questions(value.get("asks"), whole=whole)
-    yield dim(f"a preview: nothing was changed; the next dream: {value['verdict']}")
+    yield dim(f"a preview: nothing was changed; {value['verdict']}")
 
 
 def _questions(asks: dict[str, Any] | None, *, whole: bool) -> Screen:

@@ -57,7 +57,7 @@ def show_planned(value: dict[str, Any]) -> Screen:
     yield f"to be purged: {value['about']}"
     if not value["counts"]:
         yield "  csmd has stored nothing of it"
-    yield from (f"  {number:>6}  {name}" for name, number in value["counts"].items())
+    yield from _list_counts(value["counts"])
     if value["places"]:
         yield "in every project where it is stored:"
     yield from _first_rows(value["places"], _describe_place, "more projects")
@@ -65,6 +65,15 @@ def show_planned(value: dict[str, Any]) -> Screen:
         copies = f"{amount(value['backups'], 'copy')} of the database"
         yield f"backups to be deleted: {f'of {copies} those that contain it' if value['what'] == 'text' else copies}"
     yield from _consequences(value)
+
+
+def _list_counts(counts: dict[str, int]) -> Screen:
+    """The numbers of rows by kind: of the columns of a table, the largest number."""
+    kinds: dict[str, int] = {}
+    for name, number in counts.items():
+        kind = name.partition(".")[0].replace("_", " ")
+        kinds[kind] = max(kinds.get(kind, 0), number)
+    return (f"  {number:>6}  {kind}" for kind, number in kinds.items())
 
 
 def _describe_place(row: dict[str, Any]) -> str:
@@ -76,7 +85,7 @@ def _describe_place(row: dict[str, Any]) -> str:
 def show_purged(value: dict[str, Any]) -> Screen:
     """Shows the result of a purge, and the files that still contain the text."""
     yield f"purged: {value['about']}"
-    yield from (f"  {number:>6}  {name}" for name, number in value["counts"].items())
+    yield from _list_counts(value["counts"])
     for action in ("removed", "rewritten"):
         yield from (f"{action}: {path}" for path in value[f"files_{action}"])
     for file in value["left"]:

@@ -113,6 +113,8 @@ USED_BY = {
     "command": "the assistant ran its command", "path": "the assistant named its file",
     "name": "the assistant used its name for something", "words": "the assistant used its words",
 }  # fmt: skip
+#: Reason of an item whose score is its relevance to the prompt (csmd.recall.prompt).
+RELEVANT = "bears on the prompt"
 #: State of an item that is not a memory -> its line.
 STATES = {
     "checkpoint": "the state of the session: csmd checkpoint show {id}",
@@ -122,6 +124,8 @@ STATES = {
     "session": "the digest of a session: csmd session digest {short}",
     "preview": "of the living state: csmd pipeline advisory",
 }
+#: Characters shown of a receipt's id in a list, which fits 80 columns: the time to some microseconds.
+RECEIPT_CHARS = 13
 #: Characters shown of an id that is not a memory's.
 ID_CHARS = 11
 
@@ -172,7 +176,7 @@ def show_why(value: dict[str, Any]) -> Screen:
             yield dim(details, head=f"  {item['id']}  ")
         yield dim(f"receipt {injection['id']}", indent=2)
     yield dim(
-        f"A prompt gets the statements on its subject with a relevance above {value['floor']:g} (recall.floor), newest "
+        f"A prompt gets the statements on its subject with a relevance of at least {value['floor']:g} (recall.floor), newest "
         "first. A start gets your statements by the evidence that they last; they fade over sessions. Notes that were "
         "left out are not recorded. `csmd show ID` shows more of a memory.",
         gap=True,
@@ -198,8 +202,9 @@ def describe_reason(item: dict[str, Any], event: str) -> str:
     """Describes why an item was shown."""
     if event == "tool_failure":
         return str(item["reason"])
-    reason = item["reason"] if event == "prompt" else f"under {item['reason']!r}"
-    return f"{reason}, score {item['score']:.2f}"
+    if event == "prompt":
+        return f"{item['reason']}, relevance {item['score']:.2f}" if item["reason"] == RELEVANT else str(item["reason"])
+    return f"under {item['reason']!r}, score {item['score']:.2f}"
 
 
 def _describe_source(item: dict[str, Any]) -> str:
@@ -224,9 +229,9 @@ def show_receipts(value: dict[str, Any]) -> Screen:
     rows = [
         [when(row["at"]), display.shorten_session_id(row["session_id"]), row["event"].removeprefix("session_")[:12],
          str(row["tokens"]), str(row["items"]), f"{row['used']} of {row['judged']}" if row["judged"] else "-",
-         row["id"][:17]]
+         row["id"][:RECEIPT_CHARS]]
         for row in value["receipts"]
     ]  # fmt: skip
-    yield from table("when|session|event|tokens|told|used|receipt", "<<<>><<", rows)
+    yield from table("when|session|event|tokens|told|used|receipt", "<<<>><<", rows, least=len("2026-01-31 10:00"))
     if value["week"]["injections"]:
         yield dim(render.describe_week(value["week"]), gap=True)

@@ -13,7 +13,7 @@ import click
 import csmd
 from csmd import config
 from csmd.cli import render
-from csmd.cli.verb_table import ADVANCED_VERBS, MODULE_VERBS, VERB_GROUPS, visible_verbs
+from csmd.cli.verb_table import ADVANCED_VERBS, MODULE_VERBS, VERB_GROUPS, find_similar, visible_verbs
 from csmd.config import default_paths
 from csmd.errors import DISK_ERRORS, CsmdError, DaemonUnreachable, explain_disk_error
 
@@ -108,11 +108,9 @@ class _Verbs(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            import difflib  # only for a mistyped verb
-
-            if not (similar := difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)):
+            if not (near := find_similar(args[0], self.list_commands(ctx))):
                 raise
-            raise click.UsageError(f"{error.message} Did you mean {similar[0]!r}?", ctx) from None
+            raise click.UsageError(f"{error.message} Did you mean {near!r}?", ctx) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Returns the visible verbs; for bash, which shows no descriptions, no module is imported."""

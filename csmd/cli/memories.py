@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, get_args
 
 import click
@@ -95,25 +93,13 @@ def show_remembered(value: dict[str, Any], *, by_person: bool, shown: dict[str, 
         yield dim(f"{effect}: csmd supersede {other['id']} {argument or value['id']}", indent=2)
 
 
-def _parse_since(_context: click.Context, _parameter: click.Parameter, word: str) -> str:
-    """Converts a day, or a number of days or weeks ago, to the beginning of a stored time; "" if nothing was typed."""
-    span = re.fullmatch(r"(\d+)\s*(d|w)", word.strip())
-    try:
-        if span:
-            ago = timedelta(days=int(span[1]) * (7 if span[2] == "w" else 1))
-            return (datetime.now(UTC) - ago).strftime("%Y-%m-%dT%H:%M:%S")
-        return datetime.fromisoformat(word).strftime("%Y-%m-%d") if word else ""
-    except (ValueError, OverflowError):
-        raise click.BadParameter(f"{word!r} is not a day (2026-05-04) or a span (30d, 6w)") from None
-
-
 @VERBS.action(
     "memories", *verb.PROJECTS, verb.one_of("gate", get_args(Gate), "WORD"),
     verb.one_of("category", [*CATEGORIES], "WORD"), verb.one_of("type", get_args(MemoryType), "WORD"),
     verb.option("--tier", type=click.Choice(get_args(Tier)), help="Only this tier."),
     verb.option("--authority", type=click.Choice(get_args(Authority)), help="Only statements of this authority."),
     verb.text("--origin", "WORD", "Only this origin: stated, model_saved."),
-    verb.text("--since", "DAY", "Only statements since: 2026-05-04, 30d, 6w.", callback=_parse_since),
+    verb.text("--since", "TIME", "Only statements since: 2026-05-04, 30d, monday, `last week`."),
     verb.text("--topic", "NAME", "Only this topic; `csmd topics` lists them."),
     verb.text("--session", "ID", "Only statements of this session."),
     verb.flag("--superseded", help="Only superseded memories."),
@@ -126,21 +112,24 @@ def memories(
     everything: bool, as_json: bool, **filters: str | None,
 ) -> None:  # fmt: skip
     """List the memories here."""
-    params: dict[str, Any] = verb.project_params(project, all_projects)
+    scope = verb.project_params(project, all_projects)
     if topic:
-        params |= {"topic": topic, "limit": TOPIC_LIMIT}
-    answer = verb.ask("csm_memory_by_topic" if topic else "csm_memory_list", **params)
+        answer = verb.ask("csm_memory_by_topic", **scope, topic=topic, limit=TOPIC_LIMIT)
+    else:
+        answer = verb.ask("csm_memory_list", **scope)
+    recent = verb.ask("csm_memory_list", **scope, since=since)["memories"] if since else answer["memories"]
+    recent_ids = {row["id"] for row in recent}
     rows = [
         row
         for row in answer["memories"]
         if (row["superseded_by"] or not superseded)
-        and row["confirmed_at"] >= since
+        and row["id"] in recent_ids
         and (not session or any(session_id.startswith(session) for session_id in row["sessions"]))
         and all(row[name] == value for name, value in filters.items() if value)
     ]
     # Superseded memories are counted, not listed.
     current = rows if superseded else [row for row in rows if not row["superseded_by"]]
-    is_one_project = len({row["project"] for row in current}) <= 1
+    is_one_project = len({row["project"] for row in current if row["project"]}) <= 1
     per_gate = limit or (MAX_PER_GATE_ONE_PROJECT if is_one_project else MAX_PER_GATE_SEVERAL)
     per_gate = len(current) if everything else per_gate
     if as_json:
@@ -263,7 +252,8 @@ def show_superseded(value: dict[str, Any]) -> Screen:
         note = f"{percent(value['confidence'])} sure; {value['was_superseded_by']} stays active"
         yield from render.done(f"Restored {value['id']}: {value['text']}", note)
         return
-    yield f"Replaced {value['id']} with {value['superseded_by']}: {value['text']}"
+    yield Line(value["text"], head=f"Replaced {value['id']}: ", max_lines=4)
+    yield Line(value["replacement"], head=f"by {value['superseded_by']}: ", max_lines=4)
     if value["rest"]:
         yield Line(f"Still active from it: {value['rest']['id']}: {value['rest']['text']}", max_lines=4)
     yield dim("Undo: csmd undo")
@@ -280,9 +270,9 @@ def show_pinned(value: dict[str, Any]) -> Screen:
 
 VERBS.add_tool(
     "pin", "csm_memory_pin", show_pinned, "Pin a memory: it never fades and keeps its confidence.", verb.ID,
-    sends_by_person=True, fixed={"undo": False},
+    sends_by_person=True, constants={"undo": False},
 )  # fmt: skip
 VERBS.add_tool(
     "unpin", "csm_memory_pin", show_pinned, "Unpin a memory: it fades like others from now on.", verb.ID,
-    sends_by_person=True, fixed={"undo": True},
+    sends_by_person=True, constants={"undo": True},
 )  # fmt: skip

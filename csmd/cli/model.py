@@ -16,7 +16,7 @@ from csmd.cli import render, verb
 from csmd.cli.render import Screen, dim
 from csmd.config import child_environment
 from csmd.errors import CsmdError
-from csmd.installer import plan
+from csmd.installer import plan, service
 from csmd.paths import is_directory, is_file
 
 VERBS = verb.Verbs()
@@ -65,16 +65,22 @@ def _fetch_command(folder: Path, name: str) -> list[str]:
 
 def _add_output(folder: Path, command: list[str], *, name: str, megabytes: int = 0) -> dict[str, Any]:
     """Runs a process that puts a model into a folder; the daemon then uses it and removes the folder."""
-    if not _run(command, folder.parent, megabytes):
+    reason = _run(command, folder.parent, megabytes)
+    if reason is not None:
         shutil.rmtree(folder, ignore_errors=True)
-        raise CsmdError("no model was added", hint="`csmd model add --help` names the ways without a hub")
+        what, hint = service.split_complaint(reason)
+        hint = hint or "`csmd model add --help` names the ways without a hub"
+        raise CsmdError(what or "no model was added", hint=hint)
     if not is_directory(folder):
         return {"model": "", "dim": 0, "tokens": "counted"}
     return verb.run_job("csm_model_add", path=str(folder), name=name)
 
 
-def _run(command: list[str], folder: Path, megabytes: int) -> bool:
-    """Runs a process that fetches a model; returns whether it succeeded. On ^C it first removes the partial download."""
+def _run(command: list[str], folder: Path, megabytes: int) -> str | None:
+    """Runs a process that fetches a model; None if it succeeded, else its complaint, "" if it made none.
+
+    On ^C the process first removes the partial download.
+    """
     with subprocess.Popen(command, env=child_environment(), stderr=subprocess.PIPE, text=True) as program:
         assert program.stderr is not None
         try:
@@ -89,10 +95,11 @@ def _run(command: list[str], folder: Path, megabytes: int) -> bool:
             program.send_signal(signal.SIGINT)
             program.wait()
             raise
-        for line in program.stderr.read().splitlines():
-            head = next((head for head in render.ERROR_HEADS if line.startswith(head)), "")
-            render.show_error(head, line.removeprefix(head))
-    return program.returncode == 0
+        errors = program.stderr.read()
+        is_complaint = bool(program.returncode) and errors.startswith(render.ERROR_HEADS[0])
+        for line in errors.splitlines() if not is_complaint else ():
+            render.show_error("", line)
+    return None if not program.returncode else errors if is_complaint else ""
 
 
 def _measure(folder: Path) -> int:

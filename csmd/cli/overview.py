@@ -12,7 +12,7 @@ import click
 from csmd import data
 from csmd.cli import render, status, verb
 from csmd.cli.render import Line, Screen, bold, dim, many
-from csmd.cli.verb_table import ADVANCED_VERBS
+from csmd.cli.verb_table import ADVANCED_VERBS, find_similar
 from csmd.config import default_paths, user_home
 from csmd.errors import CsmdError, DaemonUnreachable
 from csmd.installer import service
@@ -31,7 +31,7 @@ USEFUL_COMMANDS: dict[str, str] = {
     "csmd doctor": "check that recording works",
 }
 #: A topic in csmd/data/help_topics.txt: its name, its subject and its text.
-_TOPIC = re.compile(r"^\[(\w+)\] (.*)\n((?:[^\[].*\n|\n)*)", re.MULTILINE)
+_TOPIC = re.compile(r"^\[(\w+)\] (.*)\n((?:(?!\[\w+\] ).*\n)*)", re.MULTILINE)
 #: The topic that lists ADVANCED_VERBS.
 MORE = "more"
 
@@ -99,7 +99,9 @@ def show_help(context: click.Context, topic: str) -> None:
         with click.Context(command, info_name=topic, parent=context.find_root()) as inner:
             click.echo(command.get_help(inner))
     elif topic:
-        raise CsmdError(f"no topic or command {topic!r}", hint="`csmd help` lists the topics")
+        near = find_similar(topic, [*topics, *group.list_commands(context)])
+        hint = f"did you mean `csmd help {near}`?" if near else "`csmd help` lists the topics"
+        raise CsmdError(f"no topic or command {topic!r}", hint=hint)
     else:
         subjects = {name: subject for name, (subject, _) in topics.items()} | {MORE: "commands that few people need"}
         render.show(Line(subject, head=f"  {name:<12}") for name, subject in subjects.items())

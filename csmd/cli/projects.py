@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,11 @@ def alias(place: str, other: str, remove: bool, yes: bool, as_json: bool) -> Non
     """Make PATH part of project OTHER from now on. OTHER is a path, an id or a name."""
     if bool(other) == remove:
         raise click.UsageError("name either OTHER or --remove")
+    params = {"place": verb.resolve_project(place), "other": _resolve_path(other), "by_person": verb.is_interactive()}
     if other:
-        verb.confirm(f"Share all memories between {other} and {place}?", yes=yes)
-    params = {"place": verb.resolve_project(place), "other": _resolve_path(other), "remove": remove}
-    value = verb.ask("csm_project_alias", **params, by_person=verb.is_interactive())
+        check = partial(verb.ask, "csm_project_alias", **params, dry_run=True)
+        verb.confirm(f"Share all memories between {other} and {place}?", yes=yes, check=check)
+    value = verb.ask("csm_project_alias", **params, remove=remove)
     verb.print_answer(value, as_json, show_alias, remove=remove)
 
 
@@ -58,10 +60,11 @@ def show_alias(value: dict[str, Any], *, remove: bool) -> Screen:
 @PROJECT.action("merge", verb.argument("source", "A"), verb.argument("into", "B"), DRY_RUN, verb.YES)
 def merge(source: str, into: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Merge project A into B. `split B A` undoes it."""
+    params = {"source": _resolve_path(source), "into": _resolve_path(into), "by_person": verb.is_interactive()}
     if not dry_run:
-        verb.confirm(f"Share all memories between {into} and {source}?", yes=yes)
-    params = {"source": _resolve_path(source), "into": _resolve_path(into), "dry_run": dry_run}
-    value = verb.ask("csm_project_merge", **params, by_person=verb.is_interactive())
+        check = partial(verb.ask, "csm_project_merge", **params, dry_run=True)
+        verb.confirm(f"Share all memories between {into} and {source}?", yes=yes, check=check)
+    value = verb.ask("csm_project_merge", **params, dry_run=dry_run)
     verb.print_answer(value, as_json, show_moved, direction=f"from {source} to {into}")
 
 

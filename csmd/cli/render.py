@@ -383,7 +383,10 @@ def width() -> int:
 
 @contextmanager
 def progress() -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A progress bar on stderr with the time left, or a counter if the total is unknown; silent without a terminal."""
+    """A progress bar on stderr with the time left, or a counter if the total is unknown; silent without a terminal.
+
+    It appears with the first state: work that is refused at once shows none.
+    """
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -396,20 +399,25 @@ def progress() -> Iterator[Callable[[dict[str, Any]], None]]:
         TextColumn("{task.description:<10}"), BarColumn(20), TextColumn("{task.fields[count]}"),
         TimeRemainingColumn(compact=True), TextColumn("[dim]{task.fields[about]}"),
     )  # fmt: skip
-    with Progress(*columns, console=out, transient=True) as bar:
-        task = bar.add_task("waiting", total=None, about="", count="")
+    bar = Progress(*columns, console=out, transient=True)
+    task = bar.add_task("waiting", total=None, about="", count="")
 
-        def advance(state: dict[str, Any]) -> None:
-            if state:
-                project = state.get("project", "") if state.get("step") == "reading" else ""
-                completed, total = state.get("done", 0), state.get("total")
-                bar.update(
-                    task, description=state.get("step", ""), completed=completed, total=total,
-                    count=f"{completed:,}/{total:,}" if total else f"{completed:,}" if completed else "",
-                    about=escape(shorten(project, PROGRESS_PROJECT_WIDTH, end=True)),
-                )  # fmt: skip
+    def advance(state: dict[str, Any]) -> None:
+        bar.start()
+        if state:
+            project = state.get("project", "") if state.get("step") == "reading" else ""
+            done, total = state.get("done", 0), state.get("total")
+            bar.update(
+                task, description=state.get("step", ""), completed=done, total=total,
+                count=f"{done:,}/{total:,}" if total else f"{done:,}" if done else "",
+                about=escape(shorten(project, PROGRESS_PROJECT_WIDTH, end=True)),
+            )  # fmt: skip
 
+    try:
         yield advance
+    finally:
+        if bar.live.is_started:
+            bar.stop()
 
 
 def fetch_command(suggested: str) -> str:

@@ -54,7 +54,7 @@ def show_sessions(value: dict[str, Any], *, all_projects: bool) -> Screen:
 
 
 @VERBS.action(
-    "today", verb.text("--date", "DAY", "YYYY-MM-DD or `yesterday`; today by default."), *verb.ALL_UNLESS_NAMED,
+    "today", verb.text("--date", "DAY", "2026-01-31, yesterday, monday, `3 May`; today by default."), *verb.ALL_UNLESS_NAMED,
     verb.flag("--behind-walls", "walls", help="Look behind the walls of workspaces, too. Only in a terminal."),
 )  # fmt: skip
 def today(**options: Any) -> None:

@@ -180,7 +180,7 @@ def _find_default(key: str) -> Any:
     """Returns the default of a key; ConfigError with a suggestion for an unknown key."""
     defaults = _settings_by_key(Settings())
     if key not in defaults:
-        parse_settings(f"{_format_yaml(key)}: 0", where="csmd config")
+        parse_settings(f"{_format_yaml(key)}: 0", where="config")
         raise ConfigError(f"unknown key {key}", hint="csmd config list")
     return defaults[key]
 
@@ -194,7 +194,7 @@ def _parse_value(key: str, default: Any, values: tuple[str, ...]) -> Any:
         raise click.UsageError(f"{key} takes one value")
     else:
         value = values[0] if isinstance(default, str) else _parse_scalar(values[0])
-    parse_settings(set_key("", key, value), where="csmd config")
+    parse_settings(set_key("", key, value), where="config")
     return value
 
 

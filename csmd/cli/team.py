@@ -6,6 +6,7 @@ from typing import Any
 
 from csmd.cli import render, verb
 from csmd.cli.render import Line, Screen, bold, dim, join, many, pairs
+from csmd.errors import CsmdError
 from csmd.text.ages import ago, when
 
 VERBS = verb.Verbs()
@@ -48,8 +49,10 @@ def share(project: str, names: tuple[str, ...], private: bool, yes: bool, as_jso
     """Share a project's memories, links, topics and digests. Conversations stay here."""
     readers = "" if private else " ".join(names) or EVERYBODY
     path = verb.project_params(project)["project"]
+    params = {"project": path, "name": options["as"], "readers": readers, "by_person": True}
+    verb.ask("csm_team_share", **params, dry_run=True)
     verb.confirm(f"Share the memories of {path} with {describe_readers(readers)}?", yes=yes)
-    value = verb.ask("csm_team_share", project=path, name=options["as"], readers=readers, by_person=True)
+    value = verb.ask("csm_team_share", **params)
     verb.print_answer(value, as_json, show_shared)
 
 
@@ -86,6 +89,8 @@ def leave(keep: bool, yes: bool, as_json: bool) -> None:
 
     Colleagues' memories are deleted from this machine.
     """
+    if not verb.ask("csm_team_status")["team"]:
+        raise CsmdError("this home has joined no team", hint="`csmd team join URL` joins one")
     verb.confirm("Leave the team's server?", yes=yes)
     verb.print_answer(verb.run_job("csm_team_leave", keep=keep, by_person=True), as_json, show_left)
 

@@ -27,7 +27,7 @@ MAX_NAMES = 5
 
 @VERBS.action(
     "uninstall", verb.DRY_RUN, verb.flag("--purge", help="Delete all of csmd's data, too."),
-    verb.yes("Do not ask, as --purge does."),
+    verb.yes("Do not ask before --purge deletes."),
 )  # fmt: skip
 def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
     """Remove hooks and service; memories stay on disk."""

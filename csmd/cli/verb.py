@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
 import click
 
@@ -92,6 +92,15 @@ def one_of(field: str, words: Sequence[str], metavar: str) -> click.Option:
 # --- verbs
 
 
+class ReplySettings(TypedDict, total=False):
+    """The settings that a declared command passes to `reply`."""
+
+    scope: Scope
+    sends_by_person: bool
+    is_job: bool
+    make_question: Callable[[dict[str, Any]], str]
+
+
 class Verbs(click.Group):
     """A group of commands declared by decorators: the verbs of a module, or the subcommands of a verb."""
 
@@ -110,7 +119,9 @@ class Verbs(click.Group):
 
         return declare
 
-    def tool(self, name: str, tool: str, *params: click.Parameter, **settings: Any) -> Callable[[F], F]:
+    def tool(
+        self, name: str, tool: str, *params: click.Parameter, **settings: Unpack[ReplySettings]
+    ) -> Callable[[F], F]:
         """Declares a command that calls a tool and prints the answer with this screen; its docstring is the help."""
 
         def declare(screen: F) -> F:
@@ -121,9 +132,9 @@ class Verbs(click.Group):
 
     def add_tool(
         self, name: str, tool: str, show: Callable[..., render.Screen] | str, description: str, *params: click.Parameter,
-        constants: Mapping[str, Any] | None = None, **settings: Any,
+        constants: Mapping[str, Any] | None = None, **settings: Unpack[ReplySettings],
     ) -> None:  # fmt: skip
-        """Adds a command for one tool: its options are the tool's parameters, `fixed` are further parameters.
+        """Adds a command for one tool: its options are the tool's parameters, `constants` are further parameters.
 
         `show` is a screen, or a format string filled with the answer's fields. Options that the screen declares go to
         the screen, the others and --all-projects to the tool; `settings` go to `reply`.
@@ -242,10 +253,11 @@ def require_terminal() -> None:
         raise CsmdError("this needs a person at a terminal", hint="run it in a terminal")
 
 
-def confirm(question: str, *, yes: bool) -> None:
+def confirm(question: str, *, yes: bool, check: Callable[[], object] = lambda: None) -> None:
     """Asks a person before data becomes visible or gains authority; CsmdError without a terminal.
 
     `yes` answers the question, but not for an assistant. That is an obstacle, not a lock: an assistant can hide itself.
+    `check` raises CsmdError if what the question is about cannot be done.
     """
     if yes:
         if assistant := find_assistant():
@@ -254,6 +266,7 @@ def confirm(question: str, *, yes: bool) -> None:
     if not is_interactive():
         hint = "run it in a terminal, or give --yes in a script"
         raise CsmdError("not a terminal; cannot ask for confirmation", hint=hint)
+    check()
     require_yes(question)
 
 
@@ -264,14 +277,15 @@ def ask_yes_no(question: str, *, default: bool, err: bool = False) -> bool:
 
 
 def require_yes(question: str, *, err: bool = True) -> None:
-    """Asks a person before anything is done; a no, ^C or end of input exits with code 130."""
+    """Asks a person before anything is done; a no exits with code 1, ^C and end of input with 130."""
     try:
         agrees = ask_yes_no(question, default=False, err=err)
     except click.Abort:
-        agrees = False
+        click.echo("No change.", err=True)
+        raise
     if not agrees:
         click.echo("No change.", err=True)
-        raise click.Abort
+        raise SystemExit(1)
 
 
 def resolve_project(project: str | None, everywhere: bool = False) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 #: Headings of `csmd --help` and the verbs below each, in the order shown.
 VERB_GROUPS: dict[str, list[str]] = {
     "Health": "status web doctor logs".split(),
@@ -20,6 +22,13 @@ ADVANCED_VERBS = (
     "recall topics supersede unpin tag link tail report checkpoint context instructions self sync repair ledger "
     "governance pipeline tool hooks daemon plugin completion"
 ).split()
+#: Words of other programs -> the verb that does it.
+SYNONYMS = {
+    **dict.fromkeys(("delete", "remove", "rm", "purge"), "forget"), **dict.fromkeys(("list", "ls"), "memories"),
+    **dict.fromkeys(("add", "save", "new"), "remember"), **dict.fromkeys(("find", "grep"), "search"),
+    **dict.fromkeys(("off", "disable"), "pause"), **dict.fromkeys(("on", "enable"), "resume"),
+    "memory": "memories", "settings": "config", "history": "session", "todo": "done", "log": "logs", "update": "upgrade", "view": "show",
+}  # fmt: skip
 #: Module of csmd.cli -> its verbs. A module is imported when one of its verbs is used: importing
 #: all of them takes longer than most verbs.
 MODULE_VERBS: dict[str, list[str]] = {
@@ -33,6 +42,14 @@ MODULE_VERBS: dict[str, list[str]] = {
     "doctor": "doctor report governance".split(), "settings": ["config"], "overview": ["help"], "main": ["completion"],
     **{name: [name] for name in "status search show instructions model team uninstall mcp tool web".split()},
 }  # fmt: skip
+
+
+def find_similar(typed: str, names: Iterable[str]) -> str:
+    """The verb or other name nearest to an unknown word; "" if none is near."""
+    import difflib  # only for a mistyped word
+
+    near = difflib.get_close_matches(typed, [*names, *SYNONYMS], n=1)
+    return SYNONYMS.get(near[0], near[0]) if near else ""
 
 
 def visible_verbs() -> list[str]:

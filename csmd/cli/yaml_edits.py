@@ -37,7 +37,7 @@ def set_key(text: str, name: str, value: Any) -> str:
     section, _, key = name.partition(".")
     if key and section in entries and entries[section].value.id == "mapping":
         return _add_key(text, entries[section].value, key, yaml_value)
-    if root is not None and root.flow_style:
+    if root is not None:
         return _add_key(text, root, name, yaml_value)
     separator = "" if not text or text.endswith("\n") else "\n"
     return f"{text}{separator}{name}: {yaml_value}\n"

@@ -134,7 +134,7 @@ def _step_through(context: Context, task: Task, work: Work) -> Generator[None, N
 def log_outcome(task: Task) -> None:
     """Logs how a task ended, except a sync without new turns."""
     if task.state == "failed":
-        log.warning("%s failed; the reason is in its result", task.kind)
+        log.warning("task %s failed; whoever started it was told why", task.kind)
         return
     result = task.result
     if task.kind == "sync" and not (result.get("turns_new") or result.get("memories_new")):

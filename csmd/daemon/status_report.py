@@ -292,8 +292,9 @@ def _list_problems(context: Context, watch: Watch, *, since: str) -> list[str]:
     if watch.trouble:
         problems.append(watch.trouble)
     if late_hooks := context.lookups.count_late(since):
-        late = amount(late_hooks, "prompt or start")
-        problems.append(f"hooks: {late} of the last day came too late for an injection")
+        problems.append(
+            f"hooks: in the last day {amount(late_hooks, 'answer')} to a prompt or start came too late for an injection"
+        )
     return problems
 
 

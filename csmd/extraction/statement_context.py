@@ -54,6 +54,8 @@ _ASKING = frozenset(
 )
 #: The scene of a reviewer's remark that a user hands on.
 REVIEW = "in a review"
+#: The beginning of a scene that is a file; its path follows.
+AT_FILE = "at "
 
 
 class Change(NamedTuple):
@@ -251,7 +253,7 @@ def _make_place_scene(path: str, uuid: str) -> Scene | None:
     if path.startswith(("~", "..")) or "/../" in path:
         return None
     parts = _split_path(path)[-MAX_PATH_PARTS:]
-    return Scene("at " + "/".join(parts), uuid) if all(map(_PART.fullmatch, parts)) else None
+    return Scene(AT_FILE + "/".join(parts), uuid) if all(map(_PART.fullmatch, parts)) else None
 
 
 def _split_path(path: str) -> list[str]:

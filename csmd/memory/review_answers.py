@@ -274,7 +274,7 @@ def _set_pin(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
     if answer.verb == "pin":
         changed = replace(memory, pinned=True, decay="permanent", tier="durable")
     else:
-        changed = remember.unpin(replace(memory, confirmed_at=max(memory.confirmed_at, answer.at)))
+        changed = remember.unpin(replace(memory, used_at=max(memory.used_at, answer.at)))  # its age starts again
     return _save(rows, memory, changed, answer, reason=f"a person {answer.verb}ned it")
 
 

@@ -34,7 +34,7 @@ def _is_share(value: Any) -> bool:
 
 
 def _is_day_count(value: Any) -> bool:
-    return value is None or (isinstance(value, int) and abs(value) < 10**7)
+    return value is None or (type(value) is int and abs(value) < 10**7)
 
 
 def _fits(value: Any, rule: Any) -> bool:
@@ -67,7 +67,7 @@ FIELDS: dict[str, Any] = {
     "tier": frozenset(get_args(vocabulary.Tier)), "decay": frozenset(get_args(vocabulary.Decay)),
     "authority": frozenset(vocabulary.AUTHORITY_RANK), "origin": _WORD, "confidence": _is_share,
     "scope": frozenset(get_args(vocabulary.Scope)), "session_id": _WORD, "created_at": _TIME, "confirmed_at": _TIME,
-    "used_at": f"(?:{_TIME})?", "pinned": lambda value: value in (0, 1),
+    "used_at": f"(?:{_TIME})?", "pinned": lambda value: type(value) is int and value in (0, 1),
     "days_left": dict.fromkeys(("hot_until", "warm_until", "archive_at"), _is_day_count),
     "superseded_by": f"(?:{_ID})?",
     "sources": lambda value: bool(value) and _fits(value, [(_WORD, _WORD, _TIME, "states|confirms|beside")]),

@@ -133,7 +133,8 @@ class Line:
 
     `ends` are the passages to which its thread leads with their probabilities, the surest first; `prompt_turn` is the turn
     that an assistant's line answers. An `is_cold` line is shown only with the line before it or its answer; an `is_sure`
-    line is shown even if the prompt hardly needs its conversation.
+    line is shown even if the prompt hardly needs its conversation. `need` is how surely the prompt needs it, which is
+    compared with the floor.
     """
 
     text: str
@@ -145,6 +146,7 @@ class Line:
     is_cold: bool = False
     is_sure: bool = False
     weight: float = 1.0
+    need: float = 0.0
 
     @cached_property
     def score(self) -> float:
@@ -227,6 +229,12 @@ def recall(
         max_lines, line_tokens = WHOLE_LIMITS if rate_conversation(hits, terms) >= MIN_WHOLE_SHARE else SHORT_LIMITS
         if need < floor or (terms.asks and any(line.is_sure for line in lines)):
             lines, max_lines = [replace(line, is_cold=line.is_cold or not line.is_sure) for line in lines], MAX_RULES
+        # A cold line is shown for the sake of another one.
+        needs = [
+            max([need, *ratings]) if line.is_cold else max(need, rating)
+            for line, rating in zip(lines, ratings, strict=True)
+        ]
+        lines = [replace(line, need=value) for line, value in zip(lines, needs, strict=True)]
         chosen = choose_lines(lines, most=min(max_lines, max_items), tokens=line_tokens)
         blocks += _render_blocks(rows, chosen, places, filter_visible, session_id)
         certainty = max([need, *ratings])
@@ -732,7 +740,7 @@ def _render_line(line: Line, question: str, before: Memory | None, day: str) -> 
         source = f"said by {memory.author}, {source}"
     date = display.day_of(line.statement.at)
     tail = source if date == display.day_of(day) else f"{date}, {source}"
-    return Note(id=line.id, text=text, tail=tail, score=line.score, reason=RECALL_REASON)
+    return Note(id=line.id, text=text, tail=tail, score=line.need, reason=RECALL_REASON)
 
 
 def _read_question(rows: Rows, line: Line, filter_visible: StatementFilter) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 
 from csmd import data
@@ -268,6 +268,16 @@ def parse_limits(since: str, until: str, *, now: datetime) -> Window:
     if window.since and window.until and window.since >= window.until:
         raise BadInput(f"the time from {since} until {until} is empty: it ends before it begins")
     return window
+
+
+def parse_day(text: str, *, now: datetime) -> date:
+    """Parses a day in the forms of --since, in the zone of `now`; BadInput if it is not a day, or not one alone."""
+    begin, end = _parse_limit("date", text.strip().casefold(), now) or _span_days(now, 0, 0)
+    if end - begin > timedelta(days=1):
+        raise BadInput(
+            f"{text[:40]!r} is more than a day", hint="write 2026-01-31, 2d, yesterday, `3 May 2026` or monday"
+        )
+    return begin.date()
 
 
 #: A day or month of any year, as programs write it.

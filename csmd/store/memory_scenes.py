@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from csmd.conversation import SessionPrompt, StatedInTurn
 from csmd.hosts.tool_calls import TEXT_WRITERS, WRITE
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Rows, in_keys
 
 _WRITERS = ", ".join(f"'{name}'" for name in sorted(TEXT_WRITERS))
 
@@ -59,6 +60,14 @@ def find_scene_directories(rows: Rows, session_seq: int) -> tuple[int, tuple[str
         from sessions s join projects p on p.seq = s.project_seq where s.seq = :session"""
     row = rows.first(sql, session=session_seq)
     return (row[0], row[1:]) if row else (0, ())
+
+
+def list_memories_with_scene(rows: Rows, ending: str, *, projects: Sequence[int]) -> list[int]:
+    """Returns the memories of these projects whose scene ends with a text, latest first."""
+    sql = f"""select s.memory_seq from scenes s join memories m on m.seq = s.memory_seq
+        where substr(s.text, length(s.text) - length(:ending) + 1) = :ending
+        and {in_keys("m.project_seq", projects)} order by m.confirmed_at desc, m.seq desc"""  # noqa: S608
+    return rows.column(sql, ending=ending)
 
 
 def set_scene(rows: Rows, memory_seq: int, *, uuid: str, text: str) -> None:

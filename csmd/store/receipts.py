@@ -57,7 +57,22 @@ class Receipt(NamedTuple):
     tokens: int
 
 
-_COLUMNS = columns(Receipt, "n")
+#: The project of an injection `n`. One that was recorded for everywhere, because its project was not known yet, and one
+#: of a merged project belong where their session belongs now.
+_PROJECT = """(select case when p.seq = 0 or p.kind = 'workspace' or p.merged_into > 0
+    then coalesce((select s.project_seq from sessions s where s.id = n.session_id), p.seq) else p.seq end
+    from projects p where p.seq = n.project_seq)"""
+_COLUMNS = columns(Receipt, "n", project_seq=_PROJECT)
+
+
+def _is_in(rows: Rows, keys: Sequence[int] | None) -> str:
+    """Returns the SQL condition that an injection `n` is in one of these projects (None: all); none is in everywhere."""
+    if keys is None:
+        return "true"
+    projects = rows.column(f"select seq from projects where seq > 0 and kind <> 'workspace' and {in_keys('seq', keys)}")  # noqa: S608
+    sessions = f"select id from sessions where {in_keys('project_seq', projects)}"  # noqa: S608
+    candidates = f"({in_keys('n.project_seq', projects)} or n.session_id in ({sessions}))"
+    return f"{candidates} and {in_keys(_PROJECT, projects)}"
 
 
 class ReceiptSummary(NamedTuple):
@@ -77,7 +92,7 @@ def list_receipts(
     sql = f"""select {_COLUMNS}, (select count(*) from injection_items i
         where i.injection_seq = n.seq), (select count(i.used) from injection_items i where i.injection_seq = n.seq),
         (select coalesce(sum(i.used), 0) from injection_items i where i.injection_seq = n.seq) from injections n
-        where {in_keys("n.project_seq", projects)} and {of_session} order by n.seq desc limit :limit offset :offset"""  # noqa: S608
+        where {_is_in(rows, projects)} and {of_session} order by n.seq desc limit :limit offset :offset"""  # noqa: S608
     receipts = rows.all(sql, limit=limit, offset=offset, session=session_id)
     return [ReceiptSummary(as_value(Receipt, row), items, judged, used) for *row, items, judged, used in receipts]
 
@@ -111,7 +126,7 @@ def find_by_prefix(rows: Rows, prefix: str) -> list[Receipt]:
 def find_last_session(rows: Rows, projects: Sequence[int] | None) -> str:
     """Returns the session of the last injection in these projects (None: all); "" if there is none."""
     sql = f"""select n.session_id
-        from injections n where {in_keys("n.project_seq", projects)} order by n.at desc, n.seq desc limit 1"""  # noqa: S608
+        from injections n where {_is_in(rows, projects)} order by n.at desc, n.seq desc limit 1"""  # noqa: S608
     return rows.text(sql)
 
 
@@ -233,7 +248,7 @@ def record_use(rows: Rows, seq: int, verdicts: Mapping[str, tuple[bool, str]]) -
 
 def sum_usage_since(rows: Rows, since: str, *, projects: Sequence[int] | None = None) -> UseTotals:
     """Returns totals of the injections since a time in these projects (None: all), and of the used items."""
-    in_period = f"n.at >= :since and {in_keys('n.project_seq', projects)}"
+    in_period = f"n.at >= :since and {_is_in(rows, projects)}"
     (receipts,) = rows.all(
         f"select count(*), coalesce(sum(n.tokens), 0) from injections n where {in_period}",  # noqa: S608
         since=since,

@@ -31,7 +31,7 @@ def _list_sessions_read_since(rows: Rows, name: str, at: str) -> list[tuple[int,
     SQLite compares the names: hashing twenty thousand of them would block the writer for longer than a hook waits.
     """
     sql = """select s.seq, s.id from sessions s
-        where (substr(s.path, length(s.path) - length(:tail) + 1) = :tail or s.path like '%' || :inside || '%')
+        where (substr(s.path, length(s.path) - length(:tail) + 1) = :tail or instr(s.path, :inside) > 0)
         and exists (select 1 from files f where f.path = s.path and f.read_at > :at)"""
     return rows.all(sql, tail=f"/{name}", inside=f"/{name}/", at=at)
 

@@ -144,7 +144,7 @@ def _run_dream(
     if reasons := verdict.closed(forced=force):
         hint = "csmd dream status" if force else "`csmd dream run --force` does not wait"
         problem = "; ".join(reasons) if force else verdict.words.removeprefix("waits: ")
-        raise CsmdError(f"no dream now: {problem}", hint=hint)
+        raise CsmdError(f"no dream now; {problem}", hint=hint)
     return {"dry_run": False, "job": ctx.dreams.order("asked for", awaited=True).id}
 
 

@@ -106,7 +106,7 @@ def _close_matters(
     everywhere = read_open(rows, find_places(rows, "", asking), key=key) if project else numbered
     selected = list(dict.fromkeys(_find_matter(numbered, everywhere, word) for word in id_.replace(",", " ").split()))
     if not selected:
-        raise BadInput("no open matter was given", hint="`csmd done` lists them")
+        raise BadInput("no open item was given", hint="`csmd done` lists them")
     for matter in selected:
         refuse_users_statement(matter, f"csmd done {matter.id}", by_person=by_person)
     by, why = (PERSON, "a person said so") if by_person else (ASSISTANT, "an assistant said so")
@@ -126,7 +126,7 @@ def _find_matter(numbered: Sequence[OpenMatter], everywhere: Sequence[OpenMatter
     matches = [matter for matter in everywhere if matter.id.startswith(word)]
     refuse_ambiguous(word, [matter.id for matter in matches])
     if not matches:
-        raise BadInput(f"there is no open matter {word!r}", hint="`csmd done` lists them with numbers and ids")
+        raise BadInput(f"there is no open item {word!r}", hint="`csmd done` lists them with numbers and ids")
     return matches[0]
 
 

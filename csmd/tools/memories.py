@@ -305,7 +305,8 @@ def _supersede_memory(
             )
             memory = find_memory(writing, old_id, asking)
         return as_json(
-            memory, "id text confidence undone superseded_by was_superseded_by rest", undone=undo,
+            memory, "id text confidence undone superseded_by replacement was_superseded_by rest", undone=undo,
+            replacement="" if undo else find_memory(writing, new_id, asking).text,
             was_superseded_by=previous_id, rest=rest_json(writing, memory.id),
         )  # fmt: skip
 

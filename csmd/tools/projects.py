@@ -52,7 +52,8 @@ def _project_json(row: ProjectSummary) -> Json:
 
 @TOOLS.add("csm_project_alias", mutates=True)
 def _set_alias(
-    ctx: ToolContext, rows: Rows, place: str, other: str = "", remove: bool = False, by_person: bool = False
+    ctx: ToolContext, rows: Rows, place: str, other: str = "", remove: bool = False, dry_run: bool = False,
+    by_person: bool = False,
 ) -> Json:  # fmt: skip
     """Make a directory part of a project."""
     _require_person(by_person, f"csmd project alias {place}")
@@ -71,7 +72,7 @@ def _set_alias(
         if own_seq is not None and own_seq != target:
             what = f"{identity.root} is already a project, and an alias would not move its content"
             raise BadInput(what, hint=f"csmd project merge '{identity.root}' '{root}'")
-        if own_seq is None:
+        if own_seq is None and not dry_run:
             projects.add_alias(writing, identity.key, target, path=identity.root, why="named", now=ctx.now())
         return {"path": identity.root, "project": root, "removed": False}
 

@@ -27,7 +27,9 @@ def _leave(ctx: ToolContext, rows: Rows, keep: bool = False) -> Json:
 
 
 @TOOLS.add("csm_team_share", mutates=True, person="share a project")
-def _share(ctx: ToolContext, rows: Rows, project: str, name: str = "", readers: str = EVERYBODY) -> Json:
+def _share(
+    ctx: ToolContext, rows: Rows, project: str, name: str = "", readers: str = EVERYBODY, dry_run: bool = False
+) -> Json:
     """Share a project's memories on the team's server; `readers` are roles separated by spaces, * for all."""
     if wrong := [role for role in readers.split() if role != EVERYBODY and not team.ROLE.fullmatch(role)]:
         raise BadInput(f"{wrong[0]!r} is not a role", hint="use a colleague's name in the database")
@@ -45,7 +47,8 @@ def _share(ctx: ToolContext, rows: Rows, project: str, name: str = "", readers: 
             raise BadInput(f"{project} has no git remote to name it for the team", hint="choose a name: --as NAME")
         if any(share.name == shared_name and share.project_seq != seq for share in team.list_shares(writing)):
             raise BadInput(f"another project is shared as {shared_name}", hint="choose another name: --as NAME")
-        team.share_project(writing, seq, name=shared_name, readers=readers, now=ctx.now())
+        if not dry_run:
+            team.share_project(writing, seq, name=shared_name, readers=readers, now=ctx.now())
         return {
             "project": workspaces.root_of(writing, seq), "name": shared_name, "readers": readers,
             "waiting": team.count_waiting(writing),

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
-
 from csmd.dream import day_report, day_sessions
 from csmd.errors import BadInput
 from csmd.extraction import digest
 from csmd.memory import session_links, work_outcomes
 from csmd.memory.work_outcomes import StoredEnding
-from csmd.recall import advisory, visibility
+from csmd.recall import advisory, query, visibility
 from csmd.recall.advisory import Line
 from csmd.store import candidates, digests, failures, memories, session_link_rows, sessions, work_outcome_rows
 from csmd.store.sqlite import Rows
@@ -35,14 +33,14 @@ def _report_day(
     ids: bool = False,
     by_person: bool = False,
 ) -> Json:
-    """Report changes, decisions and open work of a day (YYYY-MM-DD, yesterday; default: today)."""
+    """Report changes, decisions and open work of a day (2026-01-31, yesterday, monday; default: today)."""
     if walls:
         require_person(by_person, "see other workspaces")
-    today = ctx.here(ctx.now()).date()
-    day = _parse_day(date_, today=today)
+    now = ctx.here(ctx.now())
+    day = query.parse_day(date_, now=now)
     projects = day_sessions.read_day(
         rows, day, ctx.here, project_seqs=None if walls else seen, key=ctx.store.hash_key,
-        is_excluded=lambda *places: ctx.excludes.covers_directory(*places) or ctx.excludes.has_off_mark(*places), is_today=day == today,
+        is_excluded=lambda *places: ctx.excludes.covers_directory(*places) or ctx.excludes.has_off_mark(*places), is_today=day == now.date(),
     )  # fmt: skip
     return {
         "date": day.isoformat(),
@@ -54,17 +52,6 @@ def _report_day(
         ],
         "text": day_report.render_day(day, projects, with_ids=ids),
     }  # fmt: skip
-
-
-def _parse_day(word: str, *, today: date) -> date:
-    if word in ("", "today"):
-        return today
-    if word == "yesterday":
-        return today - timedelta(days=1)
-    try:
-        return date.fromisoformat(word)
-    except ValueError:
-        raise BadInput(f"{word[:40]!r} is not a date", hint="give YYYY-MM-DD, today or yesterday") from None
 
 
 def _links_json(rows: Rows, session_seq: int, session_id: str, seen: list[int] | None) -> list[Json]:

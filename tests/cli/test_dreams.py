@@ -116,7 +116,7 @@ def test_it_is_refused_forced_shown_and_taken_back_by_the_command(machine: Machi
     machine.start()
     machine.sync()
     refused = machine.run("dream", "run")
-    assert refused.returncode == 1 and "no dream now: next dream after 4 more sessions" in refused.stderr
+    assert refused.returncode == 1 and "no dream now; next dream after 4 more sessions" in refused.stderr
     assert "csmd dream run --force" in refused.stderr
     _double(machine)
     assert "1 merged" in machine.csmd("dream", "run", "--force")

@@ -36,6 +36,9 @@ def test_what_sessions_were_told_is_listed_with_the_sums_of_a_week(told: Machine
     assert week["tokens"] == sum(one["tokens"] for one in found["receipts"]) and week["judged"] == 0
     shown = told.csmd("why", "--list")
     assert "told 2 times this week" in shown and all(len(line) <= 80 for line in shown.splitlines())
+    assert all(line.startswith("20") for line in shown.splitlines()[1:3]), "the year is not cut"
+    shown_id = shown.splitlines()[1].split()[-1]
+    assert found["receipts"][0]["id"].startswith(shown_id) and told.csmd("why", shown_id, "--json")["injections"]
     assert "first-1" not in told.csmd("why", "--list", "--session", "second")
     assert "no session here got notes" in told.csmd("why", "--list", "--project", str(told.root))
 

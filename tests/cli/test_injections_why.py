@@ -37,6 +37,10 @@ def test_the_last_session_here_is_told_with_its_prompt_and_what_matched(told: Ma
     assert (item["authority"], item["said_in"], item["state"]) == ("user", "s1", "there")
     shown = told.csmd("why")
     assert "you asked: which config key" in shown and "bears on the prompt" in shown
+    assert item["score"] >= value["floor"], "the relevance that was compared with the floor"
+    assert f"relevance {item['score']:.2f}" in shown and f"of at least {value['floor']:g} (recall.floor)" in " ".join(
+        shown.split()
+    )
     assert all(len(line) <= 80 for line in shown.splitlines())
 
 

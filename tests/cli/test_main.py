@@ -268,7 +268,7 @@ def test_without_a_daemon_or_with_wrong_words_the_code_and_stderr_say_so(
         (["tool", "csm_nothing"], "unknown tool"),
         (["tool", "csm_memory_serch"], "did you mean csm_memory_search"),
         (["tool", "digest_of"], "unknown tool 'digest_of'"),
-        (["done", "7"], "there is no open matter '7'"),
+        (["done", "7"], "there is no open item '7'"),
         (["undo"], "only a person at a terminal"),
         (["restore", "nope", "--yes"], "there is no backup 'nope'"),
         (["tool", "csm_memory_list", "--param", "colour=red"], "no parameter 'colour'"),
@@ -532,15 +532,15 @@ def test_every_error_is_wrapped_at_eighty_columns(full: Machine, words: list[str
     assert shown.strip() and all(len(line) <= 80 for line in shown.splitlines()), shown
 
 
-@pytest.mark.parametrize("answer", ["\n", "n\n", "\x04"], ids=["nothing", "no", "end"])
-def test_whoever_does_not_say_yes_is_told_that_nothing_was_changed(full: Machine, answer: str) -> None:
+@pytest.mark.parametrize(("answer", "code"), [("\n", 1), ("n\n", 1), ("\x04", 130)], ids=["nothing", "no", "end"])
+def test_whoever_does_not_say_yes_is_told_that_nothing_was_changed(full: Machine, answer: str, code: int) -> None:
     terminal = Terminal(
         "remember", "Where is the heron?", cwd=full.project, environment=full.environment()
     )  # fmt: skip
     terminal.sees("[y/N]")
     terminal.press(answer)
     terminal.sees("No change.")
-    assert terminal.ends() == 130
+    assert terminal.ends() == code
     assert all(row["text"] != "Where is the heron?" for row in full.csmd("memories", "--json")["memories"])
 
 
@@ -671,3 +671,28 @@ def test_a_model_is_added_and_what_is_known_gets_its_vectors(machine: Machine, t
     assert synced["degraded"] == [] and status["counts"]["vectors"] == 9 and status["model"]["waiting"] == 0
     assert status["model"]["name"] == added["model"]
     assert machine.csmd("search", "pathlib", "--json")["degraded"] == []
+
+
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [("memry", "memories"), ("delete", "forget"), ("list", "memories"), ("serch", "search"), ("privcy", "privacy")],
+)
+def test_help_for_an_unknown_word_names_the_nearest_command_or_topic(full: Machine, word: str, near: str) -> None:
+    helped = full.run("help", word)
+    assert helped.returncode == 1 and f"did you mean `csmd help {near}`?" in helped.stderr
+
+
+def test_a_command_of_another_program_is_answered_with_csmds(full: Machine) -> None:
+    assert "Did you mean 'forget'?" in full.run("delete", "m1").stderr
+
+
+def test_an_error_names_its_program_once(full: Machine) -> None:
+    refused = full.run("config", "set", "recall.flor", "1")
+    assert refused.stderr.startswith("csmd: config: unknown key 'recall.flor'\n")
+    assert "recall.floor must be a number" in full.run("config", "set", "recall.floor", "high").stderr
+
+
+def test_a_model_that_cannot_be_added_is_refused_with_one_reason(full: Machine) -> None:
+    refused = full.run("model", "add", str(full.root / "nowhere.whl"))
+    assert refused.returncode == 1 and refused.stderr.count("csmd: ") == 1, refused.stderr
+    assert "no model was added" not in refused.stderr

@@ -245,3 +245,28 @@ def test_what_stood_before_a_sentence_begins_at_a_word_and_says_that_more_did(
     first = re.search(r"… ?([^\s…]+)", shown)
     assert first is not None and re.match(begins, first[1]), shown
     assert "> Use tabs." in shown
+
+
+def test_what_applies_everywhere_is_no_second_project_of_a_list(machine: Machine) -> None:
+    machine.start()
+    crops = "barley rye oats maize rice wheat millet sorghum quinoa teff".split()
+    for crop in crops:
+        machine.call(
+            "csm_memory_save", text=f"I prefer {crop} porridge here.", project=str(machine.project), by_person=True
+        )
+    assert "8 of 10" in machine.csmd("memories")
+    machine.call("csm_memory_save", text="I always answer in English.", project="", by_person=True)
+    shown = machine.csmd("memories")
+    assert "everywhere" in shown and "8 of 10" in shown
+
+
+@pytest.mark.parametrize("day", ["today", "yesterday", "2d", "2026-05-04", "last week"])
+def test_memories_since_a_day_take_every_form_that_a_search_takes(held: Machine, day: str) -> None:
+    assert CART in held.csmd("memories", "--since", day)
+    assert not held.run("search", "--since", day, "cart").returncode
+
+
+def test_memories_since_a_later_day_are_none_and_no_day_is_refused(held: Machine) -> None:
+    assert "No memory matches" in held.csmd("memories", "--since", "2200-01-01")
+    refused_day = held.run("memories", "--since", "soon")
+    assert refused_day.returncode == 1 and "since must be a time, not 'soon'" in refused_day.stderr

@@ -35,3 +35,18 @@ def test_what_superseded_a_memory_is_shown_and_taken_back_by_a_person_only(machi
 
 def test_supersede_needs_the_memory_that_holds_or_an_undo(machine: Machine) -> None:
     assert machine.run("supersede", "m1").returncode == 2
+
+
+def test_a_replacement_names_the_old_and_the_new_text(machine: Machine) -> None:
+    machine.start()
+    old, new = (
+        machine.call("csm_memory_save", text=text, project=str(machine.project), by_person=True)["id"]
+        for text in ("Invoices are printed on Mondays.", "The cellar floods in spring.")
+    )
+    machine.call("csm_memory_supersede", old=old, new=new, by_person=True)
+    machine.call("csm_memory_supersede", old=old, undo=True, by_person=True)
+    answer = machine.call("csm_memory_supersede", old=old, new=new, by_person=True)
+    assert (answer["text"], answer["replacement"]) == (
+        "Invoices are printed on Mondays.",
+        "The cellar floods in spring.",
+    )

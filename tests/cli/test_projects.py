@@ -139,3 +139,20 @@ def test_a_lens_is_set_and_listed_by_a_person_and_told_to_whoever_stands_in_it(m
         "lens client: "
     )
     assert typed(machine, "project", "lens", "work", "--remove") == "lens work: 0 projects\n"
+
+
+def test_what_cannot_be_done_is_refused_before_a_person_is_asked(machine: Machine) -> None:
+    machine.conversation()
+    machine.start()
+    machine.sync()
+    here = machine.project.name
+    for words, reason in (
+        (("project", "merge", here, "nope"), "'nope' is not a project"),
+        (("project", "alias", "/x", "nope"), "'nope' is not a project"),
+        (("team", "share"), "this home has joined no team"),
+        (("team", "leave"), "this home has joined no team"),
+    ):
+        said = typed(machine, *words, code=1)
+        assert reason in said and "?" not in said.replace("'?'", ""), said
+    for words in (("team", "share", "--yes"), ("team", "leave")):
+        assert "this home has joined no team" in machine.run(*words).stderr

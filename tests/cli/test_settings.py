@@ -34,6 +34,8 @@ CASES: dict[str, tuple[str, str, Any, str]] = {
     "a nested block list": ("privacy:\n  redact:\n    - heron\n\n    # odd\n  exclude: []\n", "privacy.redact", ("stork",),
                             "privacy:\n  redact: [stork]\n\n    # odd\n  exclude: []\n"),
     "a word that YAML would take for another": ("", "embed.model", "yes", "embed.model: 'yes'\n"),
+    "indented as a whole": ("  backup.keep: 3\n", "recall.floor", 0.4, "  backup.keep: 3\n  recall.floor: 0.4\n"),
+    "with a mark at the end": ("backup.keep: 3\n...\n", "recall.floor", 0.4, "backup.keep: 3\nrecall.floor: 0.4\n...\n"),
     "with a document mark": ("---\nbackup.keep: 3\n", "backup.keep", 4, "---\nbackup.keep: 4\n"),
 }  # fmt: skip
 
@@ -149,7 +151,7 @@ def test_keys_are_listed_read_set_and_unset(machine: Machine) -> None:
     ("arguments", "said"),
     [
         (("recall.flor", "0.4"), "did you mean 'recall.floor'?"),
-        (("recall.floor", "high"), "recall.floor must be float"),
+        (("recall.floor", "high"), "recall.floor must be a number"),
         (("recall.floor", "--", "-1"), "0 or more"),
         (("privacy.redact", "abc"), "fewer than 4"),
         (("recall.floor", "0.1", "0.2"), "takes one value"),

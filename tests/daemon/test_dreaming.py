@@ -384,7 +384,7 @@ def test_what_is_wrong_with_the_lock_is_told_where_it_keeps_dreams_from_beginnin
 def test_a_dream_that_is_not_due_is_refused_with_its_reasons_and_a_preview_advances_nothing(parts: Any) -> None:
     with_sessions(parts, 2)
     with pytest.raises(
-        CsmdError, match="no dream now: next dream after 3 more sessions and 15 min of quiet"
+        CsmdError, match="no dream now; next dream after 3 more sessions and 15 min of quiet"
     ) as refused:
         parts.call("csm_dream_run")
     assert "--force" in refused.value.hint

@@ -136,7 +136,9 @@ def test_conversation_goes_where_the_user_says_so_once_it_was_distilled_and_what
     assert not any(
         row.problem for row in parts.store.read(lambda rows: compactions.recount(rows, after=0, projects=None))
     )
-    figures = parts.store.read(lambda rows: status_report.describe_retention(rows, chosen, activity.counters(rows)))
+    figures = parts.store.read(
+        lambda rows: status_report.describe_retention(rows, chosen, activity.read_counters(rows))
+    )
     assert (figures["conversation_days"], figures["conversation_turns_dropped"]) == (365, 6)
     # What is said in it later stays until it is as old.
     parts.machine.transcript(parts.machine.line("user", "We always use spaces in the docs.", uuid="later"))

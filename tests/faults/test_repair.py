@@ -617,7 +617,10 @@ def test_a_daemon_does_not_begin_anew_and_says_why_until_the_repair(machine: Mac
     assert report["state"] == "rebuilt" and Path(report["set_aside"]).joinpath("csmd.db").read_bytes() == damaged
     assert machine.call("csm_memory_list") == known
     assert not machine.spooled() and machine.call("csm_store_check") == {"problems": []}
-    assert machine.csmd("repair") == "nothing to repair\n" and not machine.status()["degraded"]
+    assert (
+        machine.csmd("repair") == "nothing to repair\ndaemon   stopped for this, and started again\n"
+        and not machine.status()["degraded"]
+    )
     assert all(len(line) <= 80 for line in shown.splitlines() if "/" not in line)
 
 

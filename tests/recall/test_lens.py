@@ -12,7 +12,8 @@ from csmd.capture import project_identity
 from csmd.conversation import Turn
 from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
-from csmd.recall import brief, lens, prompt, results, visibility
+from csmd.recall import brief, hybrid_search, lens, prompt, results, visibility
+from csmd.recall.statement_filter import StatementFilter
 from csmd.store import projects, topics, turns, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows, open_rows
@@ -163,7 +164,14 @@ def test_a_line_of_the_lens_is_rated_higher_for_a_prompt_and_no_other(rows: Rows
     ids = {root: say(rows, f"r{root}", root, text, general=True) for root, text in said.items()}
 
     def rated() -> dict[str, float]:
-        return {item.id: item.score for item in recalled(rows, API, "how do we deploy a tagged release").items}
+        asked, places = "how do we deploy a tagged release", visibility.scopes(rows, API)
+        query = prompt.make_query(rows, asked, places, None, [])
+        seen = StatementFilter(rows, places=places, session_id="", prompt=asked, key=b"k" * 32, asking=API)
+        hits, terms = hybrid_search.find(rows, query, []), prompt.weigh_terms(rows, query, asked, [])
+        return {
+            line.id: line.score
+            for line in prompt.weigh_by_lens(rows, prompt.find_lines(rows, hits, query, terms, seen), API)
+        }
 
     before = rated()
     put_under(rows, "oss", TOOL)

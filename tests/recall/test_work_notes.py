@@ -16,8 +16,9 @@ from csmd.briefs import Brief, BriefItem
 from csmd.conversation import Event, Failure
 from csmd.recall import compose, loaded_instructions, work_notes
 from csmd.recall.compose import Block, Note
-from csmd.store import events, failures, receipts
+from csmd.store import events, failures, memories, memory_scenes, receipts
 from csmd.store.core import Store
+from csmd.store.sqlite import Rows
 from csmd.text import display
 
 FAILS = "Exit code 1\n# shop/till\ntill/tree.go:42:24: undefined: load_settings"
@@ -381,6 +382,15 @@ def test_who_asks_about_a_file_is_told_earlier_talk_of_it_too_and_no_passage_of_
         "- In till/coin.go the coins are counted in cents.",
     ]
     assert asked("till/note.go") == []
+
+    def put_at_a_file(rows: Rows) -> None:
+        (cause,) = memories.where(rows, "m.text = :text", text=FILES_CAUSE)
+        memory_scenes.set_scene(rows, cause.seq, uuid="u", text="at till/note.go")
+
+    store.write(put_at_a_file)
+    for path in ("till/note.go", "internal/till/note.go", "note.go"):
+        assert asked(path)[0] == work_notes.SCENES_HEADING + ":" and len(asked(path)) == 2, path
+    assert asked("shop/note.go") == [] and asked("ote.go") == []
     assert told_of_files(store, "till/coin.go") == [], "a session at work is told what is remembered alone"
 
 

@@ -115,8 +115,8 @@ def test_what_people_see_fits_a_terminal(
     [
         ("csm_checkpoint_show", {"id": "k-none"}, "there is no checkpoint"),
         ("csm_checkpoint_create", {"session": "none"}, "there is no session"),
-        ("csm_open_done", {"id": "g-none"}, "there is no open matter"),
-        ("csm_open_done", {"id": " "}, "no open matter was given"),
+        ("csm_open_done", {"id": "g-none"}, "there is no open item"),
+        ("csm_open_done", {"id": " "}, "no open item was given"),
         ("csm_goal_set", {"text": "a goal of nobody's"}, "no project or session was given for the goal"),
         ("csm_goal_set", {"text": "...", "project": "/p"}, "no words to remember"),
     ],

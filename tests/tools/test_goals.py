@@ -93,14 +93,14 @@ def test_what_the_user_said_is_closed_by_a_person_and_what_a_session_left_by_any
         assert daemon.run("done", number).returncode == 1
     assert listed(daemon) == ALL
     assert daemon.call("csm_open_done", id="3", **here)["closed"]
-    assert daemon.run("done", "7").stderr.startswith("csmd: there is no open matter '7'")
+    assert daemon.run("done", "7").stderr.startswith("csmd: there is no open item '7'")
 
 
 def test_a_goal_of_the_users_is_not_an_assistants_to_close_and_nothing_is_closed_by_no_name(parts: Any) -> None:
     goal = parts.call("csm_goal_set", text="Ship the invitations", project=str(parts.machine.project), by_person=True)
     with pytest.raises(CsmdError, match="the user's statement"):
         parts.call("csm_open_done", id=goal["id"])
-    with pytest.raises(BadInput, match="no open matter was given"):
+    with pytest.raises(BadInput, match="no open item was given"):
         parts.call("csm_open_done", id=" ")
 
 

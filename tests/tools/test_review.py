@@ -84,6 +84,13 @@ def test_a_pinned_memory_does_not_fade_until_it_is_unpinned_and_either_is_taken_
     assert now()["pinned"]
 
 
+def test_a_pin_is_no_statement_and_leaves_the_time_when_a_memory_was_last_said(parts: Any, saved: str) -> None:
+    said_at = shown(parts, saved)["confirmed_at"]
+    for undo in (False, True):
+        parts.call("csm_memory_pin", id=saved, undo=undo, by_person=True)
+        assert shown(parts, saved)["confirmed_at"] == said_at
+
+
 def test_a_wording_with_a_secret_and_one_that_says_nothing_are_refused(parts: Any, saved: str) -> None:
     secret = "ghp_" + "a1B2" * 9
     with pytest.raises(BadInput, match=r"secret \(github-token\)"):

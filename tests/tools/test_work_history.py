@@ -72,5 +72,13 @@ def test_a_day_is_named_as_people_name_it(parts: Parts) -> None:
     today, yesterday = (parts.call("csm_today", date=typed)["date"] for typed in ("", "yesterday"))
     assert yesterday < today and parts.call("csm_today", date="today")["date"] == today
     assert parts.call("csm_today", date=DAY)["projects"] == []
-    with pytest.raises(BadInput, match="is not a date"):
-        parts.call("csm_today", date="last week")
+    assert parts.call("csm_today", date="monday")["date"] < today
+    assert parts.call("csm_today", date="1d")["date"] == yesterday
+    assert parts.call("csm_today", date="5 May 2026")["date"] == "2026-05-05"
+    for typed, reason in (
+        ("last week", "is more than a day"),
+        ("soon", "date must be a time"),
+        ("x" * 9999, "date must be"),
+    ):
+        with pytest.raises(BadInput, match=reason):
+            parts.call("csm_today", date=typed)

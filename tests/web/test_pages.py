@@ -234,4 +234,4 @@ def test_a_day_lists_what_was_decided_and_leads_to_the_days_beside_it(viewer: Vi
     day = shared_machine.call("csm_today")["date"]
     assert day in shown and len(re.findall(r'href="today\?date=[0-9-]{10}"', shown)) == 2
     assert "Nothing was changed" in viewer.get("today?date=1999-01-01").text
-    assert "is not a date" in viewer.get("today?date=x").text
+    assert "ate must be a time" in viewer.get("today?date=x").text
