@@ -135,6 +135,7 @@ PLACEHOLDERS = {
     "people": "s.parent = ''",
     "of_memory": "n.seq > 0",
     "in_period": "n.at >= :since",
+    "_is_in(rows, projects)": "n.project_seq in (1, 2)",
     "own": "g.session_id = ''",
     "of_directories": "project_seq = :source",
     "_LISTED": "select t.seq, t.text from turns t where t.session_seq = :session and t.seq > :after",

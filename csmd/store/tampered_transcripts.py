@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 from csmd.store import checkpoints, digests, failures, memory_deletion, packet_rows, stored_days
@@ -30,10 +31,11 @@ def _list_sessions_read_since(rows: Rows, name: str, at: str) -> list[tuple[int,
 
     SQLite compares the names: hashing twenty thousand of them would block the writer for longer than a hook waits.
     """
-    sql = """select s.seq, s.id from sessions s
-        where (substr(s.path, length(s.path) - length(:tail) + 1) = :tail or instr(s.path, :inside) > 0)
+    sql = r"""select s.seq, s.id from sessions s
+        where (substr(s.path, length(s.path) - length(:tail) + 1) = :tail or s.path like '%' || :inside || '%' escape '\')
         and exists (select 1 from files f where f.path = s.path and f.read_at > :at)"""
-    return rows.all(sql, tail=f"/{name}", inside=f"/{name}/", at=at)
+    literal = re.sub(r"([\\%_])", r"\\\1", name)
+    return rows.all(sql, tail=f"/{name}", inside=f"/{literal}/", at=at)
 
 
 def _take_back(rows: Rows, session_seq: int, session_id: str) -> None:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from e2e.conftest import Sandbox
 
 LIMIT_S = 60.0
+ENTER = "\r"
+#: A client may draw a box or a dialog before it takes keys: Enter is pressed again after this time without an answer.
+AGAIN_S = 5.0
 #: Where the client takes in keys. A prompt that follows "claude" on its command line is typed as well, but 2.0.77 does not
 #: record that.
 BOX = "❯"
@@ -40,7 +43,7 @@ def converse(
     command = [*claude.command, "--strict-mcp-config"]
     last = str(replies[-1])
     # 2.0.77 draws the box anew with the whole prompt, and takes a key that comes before that for a part of the prompt.
-    at_the_box = [(BOX, prompt), (BOX + prompt if claude.version == "2.0.77" else prompt, "\r")]
+    at_the_box = [(BOX, prompt), (BOX + prompt if claude.version == "2.0.77" else prompt, ENTER)]
     try:
         address = f"http://127.0.0.1:{api.server_address[1]}"
         shown = on_screen(
@@ -78,17 +81,23 @@ def on_screen(
     # All of it is read anew: a letter or a terminal's command may come in two parts.
     raw, limit = b"", time.monotonic() + LIMIT_S
 
-    def read_until(is_seen: Callable[[], bool]) -> None:
+    def read_until(is_seen: Callable[[], bool], pressed: bytes = b"") -> None:
         nonlocal raw
+        again = time.monotonic() + AGAIN_S
         while not is_seen() and time.monotonic() < limit:
+            if pressed and time.monotonic() > again:
+                os.write(master, pressed)
+                again += AGAIN_S
             if select.select([master], [], [], 0.2)[0]:
                 with contextlib.suppress(OSError):
                     raw += os.read(master, 65536)
 
+    pressed = b""
     try:
         for until, keys in typed:
-            read_until(lambda until=until: until.replace(" ", "") in words(raw.decode("utf-8", "replace")))  # type: ignore[misc]
+            read_until(lambda until=until: until.replace(" ", "") in words(raw.decode("utf-8", "replace")), pressed)  # type: ignore[misc]
             os.write(master, keys.encode())
+            pressed = keys.encode() if keys == ENTER else b""
         read_until(lambda: not written or _is_written(sandbox, written))
     finally:
         with contextlib.suppress(ProcessLookupError):
