@@ -19,7 +19,17 @@ from csmd.text.corrections import find_corrected, find_values
 from csmd.text.decisions import proposes_state
 from csmd.text.display import ARROW, cut, squeeze
 from csmd.text.language import language_of
-from csmd.text.sentence import DIALOGUE, Speaker, ends_with_question, has, opens, parse, refers_back, without_opening
+from csmd.text.sentence import (
+    DIALOGUE,
+    Sentence,
+    Speaker,
+    ends_with_question,
+    has,
+    opens,
+    parse,
+    refers_back,
+    without_opening,
+)
 from csmd.text.sentence_words import UNSPACED, split_words
 from csmd.text.tokens import STOP_WORDS, content_words
 from csmd.text.trimming import is_about_errand
@@ -136,6 +146,8 @@ def split_answer(answer: str, before: str) -> Decision:
         return Decision(f"{offer}{ARROW}{squeeze(opening)}", after)
     choice = _find_choice(before)
     picked, amendment = _split_amendment(opening)
+    if picked != opening and _objects(opening[len(picked) :]):
+        return nothing
     if amendment and (option := _pick_option(picked, choice, refuses=False)):
         return Decision(choice.answer_with(f"{option}, {amendment}"), after)
     if own := _replace_options(opening, choice):
@@ -172,7 +184,8 @@ def corrected(answer: str, before: str, speaker: Speaker, *, since: str = "") ->
     opening, after = _split_opening(answer)
     if not {value.kind for value in find_values(since)}.isdisjoint(value.kind for value in find_values(opening)):
         return Decision("", answer)
-    text = find_corrected([sentence.text for sentence in prose.outline(before)], opening)
+    sentences = [sentence.text for sentence in prose.outline(before) if not parse(sentence.text).opens_with_question]
+    text = find_corrected(sentences, opening)
     read = parse(text, speaker)
     is_own = speaker == "assistant" and (read.words[:1] == ("i",) or _is_offer(text))
     is_own = is_own or read.kind in ("narrates", "reports")
@@ -203,14 +216,27 @@ def _only_assents(opening: str, words: list[str]) -> bool:
 
 
 def _split_amendment(opening: str) -> tuple[str, str]:
-    """Splits an answer into a bare position and what it adds to that option: "2, but only for a week"; "" for nothing."""
+    """Splits an answer into a bare position and what it adds to that option: "2, but only for a week".
+
+    Without a bare position the first is the whole answer; the second is "" if nothing is added.
+    """
     end = _AMENDMENT_START.search(opening)
     if end is None:
         return opening, ""
     picked, amendment = opening[: end.start()], opening[end.end() - len(end[1] or end[2]) :].strip(" ,.")
     words = [word for word in _split_words(picked) if word not in _EMPTY - _POSITIONS.keys()]
     is_bare = bool(words) and set(words) <= _POSITIONS.keys() | {"option", "rather"}
-    return (picked, amendment) if is_bare and _adds(amendment) else (opening, "")
+    if not is_bare:
+        return opening, ""
+    return picked, amendment if _adds(amendment) else ""
+
+
+def _objects(comment: str) -> bool:
+    """Whether words after a pick say what is wrong with it, or ask why it is offered: "2 - too expensive"."""
+    words = _split_words(comment)
+    return not {"too", "why", "wrong"}.isdisjoint(words) or any(
+        has(name, "en", comment) for name in ("doubt", "trouble")
+    )
 
 
 def _adds(amendment: str) -> bool:
@@ -222,10 +248,15 @@ def _adds(amendment: str) -> bool:
     if "_".join(words) in _WORDS["interjection"]:
         return False
     read = parse(" ".join(bare))
-    is_step = read.kind == "orders" and not (read.lasting or read.settles or bare[0] in _WORDS["habit.en"])
     names_option = not _POSITIONS.keys().isdisjoint(set(words) - {"a", "b", "c"}) or "one" in bare[:2]
     is_doubtful = any(has(name, "en", amendment) for name in ("doubt", "hedge"))
-    return not (is_step or names_option or is_doubtful or read.is_of_moment) and read.kind in ("states", "orders")
+    is_passing = _is_step(read) or read.is_of_moment
+    return not (is_passing or names_option or is_doubtful) and read.kind in ("states", "orders")
+
+
+def _is_step(read: Sentence) -> bool:
+    """Whether an order is one step of the work, and lays nothing down."""
+    return read.kind == "orders" and not (read.lasting or read.settles or read.words[0] in _WORDS["habit.en"])
 
 
 def _replace_options(opening: str, choice: _Choice) -> str:
@@ -236,7 +267,7 @@ def _replace_options(opening: str, choice: _Choice) -> str:
     words = _split_words(instead)
     if not 2 <= len(words) <= MAX_AMENDMENT_WORDS or words[0] not in _WORDS["choose.en"]:
         return ""
-    is_passing = any(has(name, "en", instead) for name in ("doubt", "hedge", "moment"))
+    is_passing = any(has(name, "en", instead) for name in ("doubt", "hedge", "moment")) or _is_step(parse(instead))
     names_option = words[1] in ("it", "me", "that") or not _POSITIONS.keys().isdisjoint(set(words) - {"a"})
     return "" if is_passing or names_option else cut(squeeze(opening), MAX_CHARACTERS)
 

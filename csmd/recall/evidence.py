@@ -334,9 +334,12 @@ def _is_strict(read: Sentence) -> bool:
 def _forbids(read: Sentence) -> bool:
     """Whether a clause of a sentence begins with a negation that forbids."""
     negations = WORDS.get(f"forbids.{read.language}", frozenset())
+    nothing = WORDS.get(f"nothing.{read.language}", frozenset())
     return any(
-        phrase_size(negations, read.words[at : at + 2]) and (at == 0 or read.words[at - 1] in _CLAUSE_MARKS)
-        for at in range(len(read.words))
+        phrase_size(negations, read.words[index : index + 2])
+        and (index == 0 or read.words[index - 1] in _CLAUSE_MARKS)
+        and nothing.isdisjoint(read.words[index + 1 : index + 2])
+        for index in range(len(read.words))
     )
 
 

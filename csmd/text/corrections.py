@@ -26,6 +26,9 @@ _BESIDE_VALUE = (
     | _WORDS["connective"]
     | _WORDS["adverb"]
 )
+#: Words before a value that an answer denies; a preposition may stand between them.
+_DENIALS = frozenset("not never nicht kein keine keinen".split())
+_PREPOSITIONS = frozenset("on at in am an im um the to".split())
 #: Most words of a correction.
 MAX_WORDS = 7
 _NUMBER = r"(?<![\w.,:/-])\d+(?:[.,]\d+)*(?![\w:/-])(?!\.\d)"
@@ -74,7 +77,7 @@ def correct(sentence: str, answer: str) -> str:
         return ""
     old_values = list(find_values(sentence))
     names = {value.name for value in old_values}
-    new_values = [value for value in find_values(answer) if value.name not in names]
+    new_values = [value for value in find_values(answer) if value.name not in names and not _is_denied(answer, value)]
     if len(new_values) != 1:
         return ""
     (new,) = new_values
@@ -87,6 +90,12 @@ def correct(sentence: str, answer: str) -> str:
         return ""
     is_plural = new.kind == "day" and old[0].text.endswith("s") and not new.text.endswith("s")
     return f"{sentence[: old[0].start]}{new.text}{'s' * is_plural}{sentence[old[0].end :]}"
+
+
+def _is_denied(text: str, value: Value) -> bool:
+    """Whether a text says that a value is not so: "no, not on Friday"."""
+    before = [word.casefold() for word in _WORD.findall(text[: value.start])]
+    return not _DENIALS.isdisjoint([word for word in before if word not in _PREPOSITIONS][-1:])
 
 
 def _unit_after(text: str, value: Value) -> set[str]:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Sequence
 
 from csmd import data
-from csmd.text.amendments import announces, may_announce
 from csmd.text.claims import find_renames
 from csmd.text.momentary_orders import rules_out, without_named_place
 from csmd.text.sentence_words import phrase_size
@@ -45,8 +44,6 @@ def decides(text: str, words: Sequence[str]) -> bool:
     if is_of_several and order and _lasts(order[0]) and _says_how(order, min_words=2):
         return True
     if not request and (_foresees(words) or (words[:1] != ("rename",) and find_renames(text))):
-        return True
-    if (not request or is_of_several) and may_announce(words) and announces(text):
         return True
     if _wants_throughout(words) or (may_switch(words) and not _tells_of_past(words) and find_switch(text) is not None):
         return True

@@ -168,11 +168,11 @@ def ends_habit(words: Sequence[str]) -> bool:
 def rules_out(words: Sequence[str]) -> bool:
     """Whether a sentence rules something out: "no websockets, the hotels block them", and does not tell what is missing."""
     thing = _first_clause(words)[1:]
-    if words[:1] != ("no",) or len(words) < 3 or not WORDS["nothing.en"].isdisjoint(thing):
+    if words[:1] != ("no",) or len(words) < 3 or not (WORDS["nothing.en"] | {"since"}).isdisjoint(thing):
         return False
     reason = words[len(thing) + 2 :]
     if not reason:
         return bool(thing) and thing[0] not in WORDS["closed.en"] - {"more", "any"}
-    is_amiss = reason[0] in ("so", "then") or not _AMISS.isdisjoint(reason)
+    is_amiss = reason[0] in ("so", "then") or not _AMISS.isdisjoint(reason) or reason[-1] in WORDS["unavailable.en"]
     has_verb = any(word in WORDS["finite.en"] or word in WORDS["ran.en"] for word in thing)
     return not is_amiss and not has_verb and bool(thing) and thing[0] not in WORDS["closed.en"]

@@ -18,7 +18,6 @@ from typing import Literal, NamedTuple
 
 from csmd.cache import cached, cached_short
 from csmd.text import clauses, tokens
-from csmd.text.amendments import amends
 from csmd.text.claims import TURNING_OPPOSITES, Change, Claims, Denial, apply_renames, parse
 from csmd.text.clauses import Slot, has_number, is_date_or_number, read_statement
 from csmd.text.corrections import read_claim
@@ -37,7 +36,6 @@ SIGNALS: Mapping[str, float] = {
     "left": 0.8,  # "Let's drop Bootstrap, the pages get Tailwind" for "The pages are styled with Bootstrap"
     "prefers": 0.8,  # "I prefer tabs over spaces" for "Indent with spaces"
     "changed": 0.75,  # "We moved the site to Fly.io" for "The site runs on Heroku"
-    "amended": 0.7,  # "Uploads can be 40 MB now" for "Uploads must stay below 5 MB"
     "opposite": 0.7,  # "Always enable the linter" for "Always disable the linter"
     "number": 0.7,  # "The gateway listens on port 8443" for "The gateway listens on port 8080"
     "name": 0.65,  # "Orders are stored in Postgres" for "Orders are stored in MySQL"
@@ -399,9 +397,6 @@ def _find_replacement(older: str, newer: str, renames: Mapping[str, str]) -> Com
     """
     newer_parts = dict.fromkeys((newer, *clauses.split_parts(newer)))
     comparisons = [*filter(None, (_find_part_replacement(older, part, renames) for part in newer_parts))]
-    is_replaced = any(comparison.replaces for comparison in comparisons)
-    if not is_replaced and len(clauses.split_parts(older)) < 2 and amends(apply_renames(older, renames), newer):
-        comparisons.append(Comparison(relation="replaces", confidence=SIGNALS["amended"], reasons=("amended",)))
     if comparisons and 0 < len(clauses.mentioned_parts(older, newer)) < len(clauses.split_parts(older)):
         return Comparison(relation="may replace", confidence=DOUBTFUL_CONFIDENCE, reasons=comparisons[0].reasons)
     return max(comparisons, key=lambda comparison: comparison.confidence, default=None)

@@ -84,6 +84,8 @@ ROWS = [
     (CAPS, "the first, capped at ten tries", "Which do you prefer? -> waits that double, capped at ten tries"),
     (CAPS, "the second, but 45 s", "-> a fixed wait of 20 s, but 45 s"),
     (SUMS, "2, but first show me the till", ""),
+    (SUMS, "2 - too slow for the clerks", ""),
+    (SUMS, "2, why that one", ""),
     (SUMS, "3, no wait", ""),
     (SUMS, "neither works", ""),
     (SUMS, "neither, let me think", ""),

@@ -44,9 +44,6 @@ SAID: dict[str, tuple[str, str]] = {
     "a dislike of a habit": ("I hate it when a label runs over two pages", "a rule without exception"),
     "a dislike of a thing at hand": ("I don't like the second label", evidence.PLAIN),
     "a dislike of how it looks": ("I hate how slow this plotter is", evidence.PLAIN),
-    "a change of a number": ("a roll may hold 90 labels now", "decided"),
-    "a change of place": ("we're moving labels to Skia", "decided"),
-    "a change of form": ("the plotter queue becomes its own service", "decided"),
     "a state of the moment": ("the roll has 90 labels now", evidence.PLAIN),
     "a liking of the moment": ("i like the second layout", evidence.PLAIN),
     "who is in charge": ("mira owns the billing adapter", "a rule without exception"),
@@ -98,6 +95,7 @@ SAID: dict[str, tuple[str, str]] = {
     "what is so now": ("the list currently lacks an index and needs one", "about to change"),
     "a ban in German": ("Nie direkt auf main pushen", "a rule without exception"),
     "a ban that opens with a negation in German": ("Keine Bons ohne Datum drucken", "a rule without exception"),
+    "a German negation of nothing": ("Kein Problem, wir drucken die Bons mit Skia", "lays something down"),
     "a negation that forbids nothing in German": ("die Bons vom Montag fehlen nicht alle", "lays something down"),
     "a negation at the beginning of a clause in German": (
         "Bons: keine Nummern mehr drucken",

@@ -31,6 +31,8 @@ CASES = [
     Case("The till keeps 40 receipts", "no, the plotter has 50", ""),
     Case("The till keeps 40 receipts for 30 days", "no, 50", ""),
     Case("The till runs 2.5.1", "no, 2.6", "The till runs 2.6"),
+    Case("The till keeps 40 receipts", "no, not 50", ""),
+    Case("The market is open on Fridays", "no, not on Monday", ""),
 ]
 
 

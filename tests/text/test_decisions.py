@@ -62,8 +62,6 @@ SAID: dict[str, bool] = {
     "Redis is out, Valkey is in": True,
     "the till listens on 8082 now": True,
     "the till fails on 8082 now": False,
-    "a ledger can hold 90 rows now": True,
-    "we're moving ledgers to Skia": True,
     "we saw gaps, not lines": False,
     "replace tabs with spaces everywhere in till.css": False,
     "draw a ledger with at most 40 rows": True,

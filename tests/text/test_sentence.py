@@ -129,6 +129,7 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
         ("The ledger is shared", "states"),
     ],
     "lasting": [
+        ("No stamps, the clerk is away", ""), ("No stamps since Tuesday, the clerk forgets them", ""),
         ("I told you twice: no loose ledgers", "ban"),
         ("as I said, it is late", ""),
         ("I told you about the ledger", ""),
@@ -341,7 +342,7 @@ LOOKED_FOR: dict[str, str] = {
     "received.de": "diese Nachricht kam gestern", "severity.en": "critical finding", "unnamed.en": "I promised her something",
     "unnamed.de": "ich habe ihr etwas versprochen", "in_context.en": "in that case close it", "in_context.de": "in dem Fall zu",
     "courtesy.en": "it might be useful to close it", "courtesy_tail.en": "close it, if you don't mind", "opines.en": "I believe I'd rather close it",
-    "of_reply.en": "you seem to miss the ledger", "asks_fact.en": "where did the till stop", "weighs.en": "a ledger costs more", "greets.en": "good morning, the ledger", "forbids.de": "keine Bücher", "unfailing.de": "das Buch bleibt zu",
+    "of_reply.en": "you seem to miss the ledger", "asks_fact.en": "where did the till stop", "weighs.en": "a ledger costs more", "greets.en": "good morning, the ledger", "forbids.de": "keine Bücher", "nothing.de": "Problem gelöst", "unfailing.de": "das Buch bleibt zu",
     "amends.en": "correction: it is closed", "adds_to.en": "the clerk too", "remains.en": "it waits for a clerk",
     "done.en": "I mailed the chart", "unfinished.en": "Once I mailed the chart",
     "settled.en": "we agreed on ledgers", "of_work.en": "what did we do about the ledger", "for_people.en": "nobody closes it",
