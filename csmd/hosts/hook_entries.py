@@ -89,7 +89,7 @@ class HookEntries:
         )  # fmt: skip
 
     def files(self, **fields: Any) -> HostFiles:
-        """Returns the assistant's files; `more` are the other fields of the value."""
+        """Returns the assistant's files; `fields` are the other fields of the value."""
         return HostFiles(
             host=self.host, program=self.host, launcher=self.host, events=self.events, kinds=(self.kind,),
             hook_command=lambda _, home, event: self.command(home, event),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
@@ -282,7 +283,9 @@ def parse_day(text: str, *, now: datetime) -> date:
 
 #: A day or month of any year, as programs write it.
 _DAY = re.compile(r"(?P<year>\d{4})-(?P<m>\d\d)(?:-(?P<d>\d\d))?")
-_SHORT = re.compile(r"(?P<n>\d{1,3})\s*(?P<unit>h|d|w|m|y)")
+_SHORT = re.compile(r"(?P<n>\d{1,5})\s*(?P<unit>h|d|w|m|y)")
+#: Longer spans begin as long ago as this: some two hundred years.
+MAX_HOURS = 24 * 366 * 200
 _UNIT_HOURS = {"h": 1, "d": 24, "w": 24 * 7, "m": 24 * 30, "y": 24 * 365}
 
 
@@ -290,7 +293,8 @@ def _parse_limit(name: str, text: str, now: datetime) -> Span | None:
     if not text:
         return None
     if short := _SHORT.fullmatch(text):
-        begin = now - timedelta(hours=_UNIT_HOURS[short["unit"]] * int(short["n"]))
+        hours = _UNIT_HOURS[short["unit"]] * int(short["n"])
+        begin = now - timedelta(hours=min(hours, MAX_HOURS))
         return begin, begin
     for pattern, parse_span in ((_DAY, _parse_date), *TIMES):
         match = pattern.fullmatch(text) or pattern.fullmatch(f"in {text}") or pattern.fullmatch(f"last {text}")
@@ -299,6 +303,10 @@ def _parse_limit(name: str, text: str, now: datetime) -> Span | None:
                 return parse_span(now, match)
             except (ValueError, OverflowError):
                 break
+    with suppress(ValueError):  # as programs write a time
+        begin = datetime.fromisoformat(text.upper())
+        begin = begin if begin.tzinfo else begin.replace(tzinfo=now.tzinfo)
+        return begin, begin
     raise BadInput(
         f"{name} must be a time, not {text!r}",
         hint="write 2026-01-31, 2026-01, 7d, 12h, yesterday, `last week`, `3 May 2026` or monday",
