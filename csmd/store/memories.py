@@ -229,9 +229,12 @@ def list_review_seqs(rows: Rows, *, projects: Sequence[int] | None, below: float
 
 def map_replaced_memories(rows: Rows, idents: Sequence[str]) -> dict[str, list[Memory]]:
     """Returns the memories that each of these replaces; those that replace none are left out."""
+    if not idents:
+        return {}
+    values = {f"ident{number}": memory_id for number, memory_id in enumerate(idents)}
+    ident_names = ", ".join(f":{name}" for name in values)
     replaced: dict[str, list[Memory]] = defaultdict(list)
-    sql = f"m.superseded_by {IS_LISTED} order by m.confirmed_at desc, m.seq"
-    for memory in where(rows, sql, listed=listed(idents)) if idents else ():
+    for memory in where(rows, f"m.superseded_by in ({ident_names}) order by m.confirmed_at desc, m.seq", **values):
         replaced[memory.superseded_by].append(memory)
     return replaced
 

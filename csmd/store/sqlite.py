@@ -194,9 +194,9 @@ def in_keys(column: str, keys: Iterable[int] | None) -> str:
     return "true" if keys is None else f"{column} in ({', '.join(str(int(key)) for key in keys) or 'null'})"
 
 
-def listed(keys: Iterable[int | str]) -> str:
-    """Returns row keys or ids as the value of `:listed` in IS_LISTED."""
-    return wire.dumps([*keys])
+def listed(keys: Iterable[int]) -> str:
+    """Returns row keys as the value of `:listed` in IS_LISTED."""
+    return f"[{','.join(map(str, keys))}]"
 
 
 class Rows:
