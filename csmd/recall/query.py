@@ -284,6 +284,9 @@ def parse_day(text: str, *, now: datetime) -> date:
 #: A day or month of any year, as programs write it.
 _DAY = re.compile(r"(?P<year>\d{4})-(?P<m>\d\d)(?:-(?P<d>\d\d))?")
 _SHORT = re.compile(r"(?P<n>\d{1,5})\s*(?P<unit>h|d|w|m|y)")
+#: Years of a limit; outside of them a time cannot be moved to another zone.
+MIN_YEAR = 1800
+MAX_YEAR = 9998
 #: Longer spans begin as long ago as this: some two hundred years.
 MAX_HOURS = 24 * 366 * 200
 _UNIT_HOURS = {"h": 1, "d": 24, "w": 24 * 7, "m": 24 * 30, "y": 24 * 365}
@@ -292,6 +295,17 @@ _UNIT_HOURS = {"h": 1, "d": 24, "w": 24 * 7, "m": 24 * 30, "y": 24 * 365}
 def _parse_limit(name: str, text: str, now: datetime) -> Span | None:
     if not text:
         return None
+    span = _parse_span(text, now)
+    if span is None or span[0].year < MIN_YEAR or span[1].year > MAX_YEAR:
+        raise BadInput(
+            f"{name} must be a time, not {text[:40]!r}",
+            hint="write 2026-01-31, 2026-01, 7d, 12h, yesterday, `last week` or monday",
+        )
+    return span
+
+
+def _parse_span(text: str, now: datetime) -> Span | None:
+    """Returns the time that a limit names, as people or programs write it; None if it names none."""
     if short := _SHORT.fullmatch(text):
         hours = _UNIT_HOURS[short["unit"]] * int(short["n"])
         begin = now - timedelta(hours=min(hours, MAX_HOURS))
@@ -303,11 +317,8 @@ def _parse_limit(name: str, text: str, now: datetime) -> Span | None:
                 return parse_span(now, match)
             except (ValueError, OverflowError):
                 break
-    with suppress(ValueError):  # as programs write a time
+    with suppress(ValueError):
         begin = datetime.fromisoformat(text.upper())
         begin = begin if begin.tzinfo else begin.replace(tzinfo=now.tzinfo)
         return begin, begin
-    raise BadInput(
-        f"{name} must be a time, not {text!r}",
-        hint="write 2026-01-31, 2026-01, 7d, 12h, yesterday, `last week`, `3 May 2026` or monday",
-    )
+    return None

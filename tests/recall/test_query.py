@@ -110,7 +110,16 @@ def test_limits_of_time_are_written_as_people_write_times(since: str, until: str
 
 
 @pytest.mark.parametrize(
-    ("since", "until"), [("soon", ""), ("", "2026-13-01"), ("31 june 2026", ""), ("2026-02-01", "2026-01-01")]
+    ("since", "until"),
+    [
+        ("soon", ""),
+        ("", "2026-13-01"),
+        ("31 june 2026", ""),
+        ("2026-02-01", "2026-01-01"),
+        ("0001-01-01", ""),
+        ("", "9999-12-31T23:59-14:00"),
+        ("00010101", ""),
+    ],
 )
 def test_a_limit_that_is_no_time_or_lets_nothing_in_is_refused(since: str, until: str) -> None:
     with pytest.raises(BadInput):
